@@ -1,0 +1,171 @@
+"""A generated accelerator program: loops with affine bounds around instructions on affine views of buffers.
+
+Everything is symbolic in the parameters and the surrounding loop variables, so a Program is itself a loop nest over a larger
+set of cells (device memory, scratchpad, accumulator).  An instruction is a small box of **lanes**; a view says which cell each
+lane point touches.  Sequential program order gives the meaning; `waits` give the order that the machine must keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from polyopt.ir.scop import Tensor
+from polyopt.sets import Affine, Constraint, Set, affine
+
+__all__ = [
+    "Buffer",
+    "Instr",
+    "Lane",
+    "Loop",
+    "Node",
+    "Program",
+    "View",
+    "Wait",
+    "instructions",
+]
+
+Attr = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """An on-chip array of `copies` rotating copies, each of `shape` elements; axis 0 is the partition axis.
+
+    `offset_bytes` is where copy 0 begins within every partition (all partitions alike); copy c begins
+    `c * copy_bytes` later.  In a banked memory a copy starts at a bank when `copy_bytes` is a multiple of the bank.
+    """
+
+    name: str
+    memory: str
+    shape: tuple[int, ...]
+    dtype: str
+    copies: int = 1
+    offset_bytes: int = 0
+    copy_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One dimension of an instruction's box: 0 <= name < extent.  `role` is the specification's lane it belongs to.
+
+    Several lanes may share a role: the specification's lane is then their row-major product.
+    """
+
+    name: str
+    role: str
+    extent: Affine
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Cells of one operand: cell[axis] = base[axis] + sum over lanes of steps[lane][axis] * lane.
+
+    `array` names a Buffer or an HBM Tensor; `copy` picks the rotating copy (taken modulo the number of copies).
+    `steps` lists (lane name, step per axis); a lane that is not listed does not move the view (broadcast).
+    `indirect` = (axis, index view): the index view's value at the lane point is added to the cell along `axis`.
+    """
+
+    array: str
+    base: tuple[Affine, ...]
+    steps: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    copy: Affine = field(default_factory=Affine)
+    indirect: tuple[int, View] | None = None
+
+    def step(self, lane: str) -> tuple[int, ...]:
+        """The step per axis along `lane` (zeros when the view does not move)."""
+        return next((s for n, s in self.steps if n == lane), (0,) * len(self.base))
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Start only after earlier instances of instruction `site` have completed.
+
+    `loop` is None: every instance of `site` before this point of the program order.  Otherwise every such instance
+    except those of the last `distance` iterations of the enclosing loop `loop`, the present one counted as the first:
+    `distance` = 1 leaves out the present iteration, 2 the present and the one before, ...
+    """
+
+    site: str
+    loop: str | None = None
+    distance: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Instr:
+    """One instruction site.
+
+    site: unique name.  opcode: a specification of the machine.  queue: engine or DMA queue that issues it, in order.
+    lanes: the box.  guards: the instruction is skipped unless all hold (no lanes inside).  mask: only lane points where
+    all hold are touched (lane names and loop variables inside), for opcodes whose specification allows it.
+    operands: (operand name of the specification, view), outputs first.  attrs: immediates and options of the opcode.
+    statement: the source statement, for messages.
+    """
+
+    site: str
+    opcode: str
+    queue: str
+    lanes: tuple[Lane, ...]
+    operands: tuple[tuple[str, View], ...]
+    attrs: tuple[tuple[str, Attr], ...] = ()
+    guards: tuple[Constraint, ...] = ()
+    mask: tuple[Constraint, ...] = ()
+    waits: tuple[Wait, ...] = ()
+    statement: str = ""
+
+    def operand(self, name: str) -> View:
+        """The view of operand `name`; KeyError when the instruction has none."""
+        for n, v in self.operands:
+            if n == name:
+                return v
+        raise KeyError(name)
+
+    def attr(self, name: str, default: Attr | None = None) -> Attr | None:
+        return next((v for n, v in self.attrs if n == name), default)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """for var in range(lower, upper, step): body.  `step` may be negative, then `upper` is an exclusive lower end."""
+
+    var: str
+    lower: Affine
+    upper: Affine
+    body: tuple[Node, ...]
+    step: int = 1
+
+
+Node = Loop | Instr
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A whole program for one machine.  `tensors` live in device memory; temps among them are scratch space there."""
+
+    name: str
+    target: str
+    params: tuple[str, ...]
+    context: Set
+    tensors: tuple[Tensor, ...]
+    buffers: tuple[Buffer, ...]
+    body: tuple[Node, ...]
+
+    def buffer(self, name: str) -> Buffer | None:
+        return next((b for b in self.buffers if b.name == name), None)
+
+    def tensor(self, name: str) -> Tensor | None:
+        return next((t for t in self.tensors if t.name == name), None)
+
+
+def instructions(nodes: tuple[Node, ...], loops: tuple[Loop, ...] = ()) -> Iterator[tuple[Instr, tuple[Loop, ...]]]:
+    """Every instruction site with its enclosing loops, outermost first, in program order."""
+    for node in nodes:
+        if isinstance(node, Loop):
+            yield from instructions(node.body, (*loops, node))
+        else:
+            yield node, loops
+
+
+def constant(value: int) -> Affine:
+    """An Affine constant, for readable builders."""
+    return affine(value)
