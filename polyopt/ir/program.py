@@ -3,6 +3,11 @@
 Everything is symbolic in the parameters and the surrounding loop variables, so a Program is itself a loop nest over a larger
 set of cells (device memory, scratchpad, accumulator).  An instruction is a small box of **lanes**; a view says which cell each
 lane point touches.  Sequential program order gives the meaning; `waits` give the order that the machine must keep.
+
+Rules.  Lanes of extent <= 0 make an instruction a no-op.  A reduction (`O += ...`) sums over its lanes that O lacks; with
+attribute `accumulate` false (or a specification that never accumulates) it starts from the identity, else from O's old
+value.  A masked instruction touches no operand outside its mask, except a body that mentions `mask`, which runs on the whole
+box.  A transfer casts when the element types differ.  An operand's partition axis is axis 0 of its buffer.
 """
 
 from __future__ import annotations
@@ -10,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from polyopt.ir.expr import Expr
 from polyopt.ir.scop import Tensor
-from polyopt.sets import Affine, Constraint, Set, affine
+from polyopt.sets import Affine, Constraint, Set
 
 __all__ = [
     "Buffer",
@@ -98,8 +104,12 @@ class Instr:
     site: unique name.  opcode: a specification of the machine.  queue: engine or DMA queue that issues it, in order.
     lanes: the box.  guards: the instruction is skipped unless all hold (no lanes inside).  mask: only lane points where
     all hold are touched (lane names and loop variables inside), for opcodes whose specification allows it.
-    operands: (operand name of the specification, view), outputs first.  attrs: immediates and options of the opcode.
-    statement: the source statement, for messages.
+    operands: (operand name of the specification, view), outputs first.  statement: the source statement, for messages.
+    attrs: `form` (which body of the specification, from 0), the chosen operator of every operator slot, the value of every
+    scalar slot that is an immediate (a scalar slot may be an operand instead, one value per partition), `accumulate`.
+    index: the affine value (of lanes, loop variables and parameters) of a body that says `index`.
+    value: for the general instruction only, the expression of one lane point; `Read(Access(operand, ()))` is an operand's
+    value, and views may use lane names in any quasi-affine way in their bases; lane points run in lexicographic order.
     """
 
     site: str
@@ -111,6 +121,8 @@ class Instr:
     guards: tuple[Constraint, ...] = ()
     mask: tuple[Constraint, ...] = ()
     waits: tuple[Wait, ...] = ()
+    index: Affine | None = None
+    value: Expr | None = None
     statement: str = ""
 
     def operand(self, name: str) -> View:
@@ -165,7 +177,3 @@ def instructions(nodes: tuple[Node, ...], loops: tuple[Loop, ...] = ()) -> Itera
         else:
             yield node, loops
 
-
-def constant(value: int) -> Affine:
-    """An Affine constant, for readable builders."""
-    return affine(value)

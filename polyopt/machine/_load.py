@@ -1,0 +1,213 @@
+"""Machine descriptions from YAML: schema-checked, unknown keys refused with the nearest known one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import yaml
+
+from polyopt.errors import InputError, MachineFileError, nearest
+from polyopt.machine._cost import CostFormula
+from polyopt.machine._model import (
+    TAGS,
+    Engine,
+    Figure,
+    InstructionSpec,
+    LaneSpec,
+    Machine,
+    Memory,
+    OperandSpec,
+    Transfer,
+)
+from polyopt.machine._pattern import parse_body
+from polyopt.registry import Registry
+
+__all__ = ["load_machine", "machine", "machine_names"]
+
+Node = Mapping[str, Any]
+
+MACHINES = Registry("polyopt.machines", {"trn2": "polyopt.machine.data:trn2"})
+
+
+def machine_names() -> tuple[str, ...]:
+    """The names of all installed machines, sorted."""
+    return MACHINES.names()
+
+
+@cache
+def machine(name: str) -> Machine:
+    """The machine called `name`, or described by the YAML file at that path.
+
+    Raises InputError naming the nearest known machine, MachineFileError on a malformed description.
+    """
+    if name in MACHINES.names():
+        return load_machine(Path(str(MACHINES.load(name)())))
+    if name.endswith((".yaml", ".yml")):
+        return load_machine(Path(name))
+    raise InputError(
+        f"unknown target {name!r}{nearest(name, MACHINES.names())}",
+        help="`polyopt targets` lists the machines; a path to a .yaml description works too",
+        id="target",
+    )
+
+
+def load_machine(path: Path) -> Machine:
+    """Read one description file."""
+    try:
+        data = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise InputError(f"cannot read the machine file {path}: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise MachineFileError(f"{path}: malformed YAML: {error}") from error
+    return _Loader(str(path)).machine(data)
+
+
+class _Loader:
+    """Reads one description and collects its figures by path."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.figures: list[tuple[str, Figure]] = []
+
+    def machine(self, data: Any) -> Machine:
+        keys = ("machine", "title", "dtypes", "peaks", "memories", "engines", "transfer")
+        more = ("semaphore_ns", "startup_ns", "instructions")
+        node = self.mapping(data, (*keys, *more), (*keys, *more), "")
+        memories = tuple(self.memory(n, m) for n, m in node["memories"].items())
+        engines = tuple(self.engine(n, e) for n, e in node["engines"].items())
+        transfer = self.transfer(node["transfer"])
+        peaks = {d: self.figure(f, f"peaks.{d}") for d, f in node["peaks"].items()}
+        streams = [e.name for e in engines] + list(transfer.queues)
+        names = [m.name for m in memories]
+        specs = tuple(self.instruction(n, s, streams, names) for n, s in node["instructions"].items())
+        return Machine(
+            name=str(node["machine"]),
+            title=str(node["title"]),
+            memories=memories,
+            engines=engines,
+            transfer=transfer,
+            instructions=specs,
+            peaks=MappingProxyType(peaks),
+            dtypes=tuple(node["dtypes"]),
+            semaphore_ns=self.figure(node["semaphore_ns"], "semaphore_ns"),
+            startup_ns=self.figure(node["startup_ns"], "startup_ns"),
+            figures=tuple(self.figures),
+        )
+
+    def memory(self, name: str, data: Any) -> Memory:
+        optional = ("partitions", "bytes_per_partition", "bank_bytes", "align_bytes", "starts", "bytes_per_ns")
+        node = self.mapping(data, ("kind", *optional), ("kind",), f"memories.{name}")
+
+        def number(key: str, default: float) -> float:
+            return self.figure(node[key], f"memories.{name}.{key}") if key in node else default
+
+        return Memory(
+            name=name,
+            kind=str(node["kind"]),
+            partitions=int(number("partitions", 1)),
+            bytes_per_partition=int(number("bytes_per_partition", 0)),
+            bank_bytes=int(number("bank_bytes", 0)),
+            align_bytes=int(number("align_bytes", 1)),
+            starts=tuple((int(c), tuple(int(x) for x in s)) for c, s in node.get("starts", ())),
+            bytes_per_ns=number("bytes_per_ns", 0.0),
+        )
+
+    def engine(self, name: str, data: Any) -> Engine:
+        keys = ("clock_ghz", "overhead_cycles", "reads", "writes")
+        node = self.mapping(data, keys, ("clock_ghz", "reads", "writes"), f"engines.{name}")
+        overhead = node.get("overhead_cycles")
+        return Engine(
+            name=name,
+            clock_ghz=self.figure(node["clock_ghz"], f"engines.{name}.clock_ghz"),
+            reads=tuple(node["reads"]),
+            writes=tuple(node["writes"]),
+            overhead_cycles=int(self.figure(overhead, f"engines.{name}.overhead_cycles")) if overhead else 0,
+        )
+
+    def transfer(self, data: Any) -> Transfer:
+        keys = ("queues", "engines", "bytes_per_ns", "descriptor_ns", "latency_ns", "reads", "writes")
+        node = self.mapping(data, keys, keys, "transfer")
+        return Transfer(
+            queues=tuple(node["queues"]),
+            engines=int(self.figure(node["engines"], "transfer.engines")),
+            bytes_per_ns=self.figure(node["bytes_per_ns"], "transfer.bytes_per_ns"),
+            descriptor_ns=self.figure(node["descriptor_ns"], "transfer.descriptor_ns"),
+            latency_ns=self.figure(node["latency_ns"], "transfer.latency_ns"),
+            reads=tuple(node["reads"]),
+            writes=tuple(node["writes"]),
+        )
+
+    def instruction(self, name: str, data: Any, streams: list[str], memories: list[str]) -> InstructionSpec:
+        where = f"instructions.{name}"
+        needed = ("engines", "lanes", "forms", "operands", "cycles", "source", "tag")
+        more = ("kind", "ops", "scalars", "accumulate", "accumulate_dtype", "maskable")
+        node = self.mapping(data, (*needed, *more), needed, where)
+        self.one_of(node["tag"], TAGS, f"{where}.tag")
+        for e in node["engines"]:
+            self.one_of(e, streams, f"{where}.engines")
+        ops = {k: tuple(v) for k, v in node.get("ops", {}).items()}
+        scalars = tuple(node.get("scalars", ()))
+        label = f"{self.where}: {where}"
+        forms = tuple(parse_body(t, ops=ops, scalars=scalars, where=label) for t in node["forms"])
+        operands = tuple(self.operand(n, o, memories, where) for n, o in node["operands"].items())
+        formula = CostFormula(str(node["cycles"]))
+        formula.check(tuple(node["lanes"]), tuple(o.name for o in operands), label)
+        self.figures.append((f"{where}.cycles", Figure(0.0, formula.text, str(node["source"]), str(node["tag"]))))
+        return InstructionSpec(
+            name=name,
+            engines=tuple(node["engines"]),
+            lanes=tuple(LaneSpec(n, m) for n, m in node["lanes"].items()),
+            forms=forms,
+            operands=operands,
+            cycles=formula,
+            kind=str(node.get("kind", "compute")),
+            accumulate=str(node.get("accumulate", "never")),
+            accumulate_dtype=str(node.get("accumulate_dtype", "float32")),
+            maskable=bool(node.get("maskable", False)),
+            source=str(node["source"]),
+            tag=str(node["tag"]),
+        )
+
+    def operand(self, name: str, data: Any, memories: list[str], where: str) -> OperandSpec:
+        keys = ("memories", "partition", "dtypes", "single_bank")
+        node = self.mapping(data, keys, ("memories", "dtypes"), f"{where}.operands.{name}")
+        for m in node["memories"]:
+            self.one_of(m, memories, f"{where}.operands.{name}.memories")
+        partition = node.get("partition")
+        return OperandSpec(
+            name=name,
+            memories=tuple(node["memories"]),
+            partition=None if partition is None else str(partition),
+            dtypes=tuple(node["dtypes"]),
+            single_bank=bool(node.get("single_bank", False)),
+        )
+
+    def figure(self, data: Any, path: str) -> float:
+        keys = ("value", "unit", "source", "tag")
+        node = self.mapping(data, keys, keys, path)
+        self.one_of(node["tag"], TAGS, f"{path}.tag")
+        if isinstance(node["value"], bool) or not isinstance(node["value"], (int, float)):
+            raise MachineFileError(f"{self.where}: {path}.value is {node['value']!r}, expected a number")
+        figure = Figure(float(node["value"]), str(node["unit"]), str(node["source"]), str(node["tag"]))
+        self.figures.append((path, figure))
+        return figure.value
+
+    def mapping(self, data: Any, known: Iterable[str], needed: Iterable[str], path: str) -> Node:
+        if not isinstance(data, Mapping):
+            raise MachineFileError(f"{self.where}: {path or 'the file'} is not a mapping")
+        for key in data:
+            if key not in tuple(known):
+                raise MachineFileError(f"{self.where}: unknown key {path}.{key}{nearest(str(key), known)}")
+        for key in needed:
+            if key not in data:
+                raise MachineFileError(f"{self.where}: {path or 'the file'} lacks the key {key!r}")
+        return data
+
+    def one_of(self, value: Any, known: Iterable[str], path: str) -> None:
+        if value not in tuple(known):
+            raise MachineFileError(f"{self.where}: {path} is {value!r}{nearest(str(value), known)}")
+
