@@ -62,13 +62,13 @@ def _walk(node: ast.AST, package: str, *, for_types: bool) -> Iterator[Import]:
     if isinstance(node, ast.Import):
         yield from (Import(node.lineno, alias.name, for_types) for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
-        source = _source(node, package)
+        source = _absolute("." * node.level + (node.module or ""), package)
         names = [f"{source}.{alias.name}" for alias in node.names] if source == "polyopt" else [source]
         yield from (Import(node.lineno, name, for_types) for name in names)
     elif isinstance(node, ast.Call) and _is_import_call(node.func) and node.args:
         name = node.args[0]
         if isinstance(name, ast.Constant) and isinstance(name.value, str):
-            yield Import(node.lineno, package + name.value if name.value.startswith(".") else name.value, for_types)
+            yield Import(node.lineno, _absolute(name.value, package), for_types)
     for field, value in ast.iter_fields(node):
         guarded = isinstance(node, ast.If) and field == "body" and "TYPE_CHECKING" in ast.dump(node.test)
         for child in value if isinstance(value, list) else [value]:
@@ -76,12 +76,14 @@ def _walk(node: ast.AST, package: str, *, for_types: bool) -> Iterator[Import]:
                 yield from _walk(child, package, for_types=for_types or guarded)
 
 
-def _source(node: ast.ImportFrom, package: str) -> str:
-    if not node.level:
-        return node.module or ""
+def _absolute(name: str, package: str) -> str:
+    """`..e` in package `polyopt.ir` is `polyopt.e`; a name without leading dots stays as it is."""
+    tail = name.lstrip(".")
+    level = len(name) - len(tail)
+    if not level:
+        return name
     parts = package.split(".")
-    base = parts[: len(parts) - (node.level - 1)]
-    return ".".join([*base, node.module] if node.module else base)
+    return ".".join([*parts[: len(parts) - (level - 1)], *filter(None, [tail])])
 
 
 def _is_import_call(function: ast.expr) -> bool:

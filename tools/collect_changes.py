@@ -44,7 +44,8 @@ def main(arguments: list[str]) -> int:
         return 2
     fragments = read_fragments(ROOT / "changes")
     changelog = ROOT / "CHANGELOG.md"
-    release = format_release(*arguments, fragments)
+    version, date = arguments
+    release = format_release(version, date, fragments)
     changelog.write_text(changelog.read_text("utf-8").replace(MARK, f"{MARK}\n{release}", 1), "utf-8")
     for path in fragments:
         path.unlink()

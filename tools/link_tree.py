@@ -43,11 +43,11 @@ def make_link_tree(root: Path) -> Path:
     return tree
 
 
-def python_files(folder: Path) -> Iterator[Path]:
-    """Every `.py` file below `folder`, links followed, sorted by path."""
+def python_files(folder: Path, suffixes: tuple[str, ...] = (".py",)) -> Iterator[Path]:
+    """Every file below `folder` with one of `suffixes`, links followed, sorted by path."""
     for here, folders, files in os.walk(folder, followlinks=True):
         folders[:] = sorted(name for name in folders if name != "__pycache__")
-        yield from (Path(here) / name for name in sorted(files) if name.endswith(".py"))
+        yield from (Path(here) / name for name in sorted(files) if name.endswith(suffixes))
 
 
 def module_name(tree: Path, file: Path) -> str:

@@ -1,0 +1,1 @@
+"""Tests of polyopt; `from tests.x import y` shares helpers."""
