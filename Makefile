@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Stamps: nothing is installed again while the files that say what to install are unchanged.
+MADE := $(VENV)/made.stamp
 CORE := $(VENV)/core.stamp
 TEST := $(VENV)/test.stamp
 PYTEST := $(BIN)/python -m pytest --quiet --numprocesses $(JOBS)
@@ -47,17 +48,18 @@ wheel: $(TEST)
 	rm -rf build/lib build/bdist.*
 	$(BIN)/python -m build --wheel .
 
-$(BIN)/python:
+$(MADE):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
 	  || { echo 'polyopt needs Python 3.10 or later: make PYTHON=/path/to/python3 ...' >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
-	  echo 'no virtual environment could be made: on Debian and Ubuntu, apt-get install python3-venv' >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) \
+	  || { echo 'no virtual environment could be made: on Debian and Ubuntu, apt-get install python3-venv' >&2; exit 1; }
+	@touch $@
 
-$(CORE): pyproject.toml setup.py | $(BIN)/python
+$(CORE): pyproject.toml setup.py | $(MADE)
 	$(PIP) --editable .
 	@touch $@
 
-$(TEST): pyproject.toml setup.py constraints.txt | $(BIN)/python
+$(TEST): pyproject.toml setup.py constraints.txt | $(MADE)
 	$(PIP) --constraint constraints.txt --editable '.[torch,dev]'
 	@touch $(CORE) $@
 

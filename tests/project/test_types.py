@@ -21,6 +21,7 @@ def test_faults(tmp_path: Path) -> None:
         "tiling/untyped.py": "def f(x):\n    return x\n",
         "tiling/across.py": "from polyopt.schedule.legality import is_legal\n\nis_legal('far')\n",
         "tiling/missing.py": "import no_such_library\n",
+        "tiling/newer.py": "from typing import Self\n\nWHO = Self\n",
         "tests/unit/test_a.py": "def test_a():\n    assert True\n",
     }
     status, output = run_mypy(plant(tmp_path, faults))
@@ -31,6 +32,7 @@ def test_faults(tmp_path: Path) -> None:
         ("polyopt/tiling/untyped.py", "[no-untyped-def]"),
         ("polyopt/tiling/across.py", "[arg-type]"),
         ("polyopt/tiling/missing.py", "[import-not-found]"),
+        ("polyopt/tiling/newer.py", "[attr-defined]"),
         ("tests/unit/test_a.py", "[no-untyped-def]"),
     }
 
