@@ -85,11 +85,13 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Start only after earlier instances of instruction `site` have completed.
+    """Start only after earlier instructions have completed.
 
-    `loop` is None: every instance of `site` before this point of the program order.  Otherwise every such instance
-    except those of the last `distance` iterations of the enclosing loop `loop`, the present one counted as the first:
-    `distance` = 1 leaves out the present iteration, 2 the present and the one before, ...
+    `site` names an instruction site or a whole queue (then every instruction of that queue counts).
+    `loop` is None: every such instance before this point of the program order.  Otherwise every such instance except those
+    of the last `distance` iterations of the enclosing loop `loop`, the present one counted as the first: `distance` = 1
+    leaves out the present iteration, 2 the present and the one before, ...  Iterations are those of the present run of the
+    loop: instances from before the loop was entered always count.
     """
 
     site: str
