@@ -1,7 +1,12 @@
 """Sets and relations addressed by dimension name, and quasi-affine expressions (the only importer of islpy)."""
 
+from polyopt.sets._budget import operation_budget
+from polyopt.sets._flow import last_sources
 from polyopt.sets._map import Map
+from polyopt.sets._order import PairPoint, before, carried_by, differ_first_at, not_before, pad_order, smallest_pair
+from polyopt.sets._scheduling import SchedulerOptions, compute_tree, function_exprs, sequence_trees, tree_of_orders
 from polyopt.sets._set import Set
+from polyopt.sets._union import TreeOrder, parse_tree_order, parse_union_map
 from polyopt.sets.affine import (
     Affine,
     AffineLike,
@@ -27,13 +32,30 @@ __all__ = [
     "Floor",
     "Interval",
     "Map",
+    "PairPoint",
+    "SchedulerOptions",
     "Select",
     "Set",
+    "TreeOrder",
     "affine",
+    "before",
+    "carried_by",
+    "compute_tree",
+    "differ_first_at",
+    "function_exprs",
     "interval",
+    "last_sources",
     "maximum",
     "minimum",
+    "not_before",
+    "operation_budget",
+    "pad_order",
+    "parse_tree_order",
+    "parse_union_map",
     "select",
+    "sequence_trees",
     "simplify",
+    "smallest_pair",
+    "tree_of_orders",
     "var",
 ]
