@@ -112,7 +112,7 @@ def _tied_dims(dims: tuple[str, ...], rows: list[frozenset[str]]) -> list[tuple[
 
 
 def _peak_dtype(scop: Scop, machine: Machine, flops: Mapping[str, int]) -> str:
-    """The type whose operands most operations read; where the machine states no peak for it, the type with the lowest."""
+    """The type whose operands most operations read; the one with the lowest peak when none of them has a peak."""
     tensors = scop.tensor_map()
     totals = dict.fromkeys(machine.peaks, 0)
     for name, amount in flops.items():
@@ -139,7 +139,8 @@ def compute_compulsory_bytes(
         if tensor.role in ("input", "inout"):
             cells += _count_cells(_first_reads(scop, tensor, sizes), tensor, sizes)
         if tensor.role == "input":
-            cells = max(cells, *(_gathered_cells(s, a, scop, sizes, inputs or {}) for s, a in _gathers(scop, tensor)), 0)
+            gathered = (_gathered_cells(s, a, scop, sizes, inputs or {}) for s, a in _gathers(scop, tensor))
+            cells = max(cells, *gathered, 0)
         if tensor.role in ("output", "inout"):
             cells += _count_cells([r for _, r in _writes(scop, tensor, sizes)], tensor, sizes)
         total += cells * tensor.element.element_bytes
