@@ -3,7 +3,19 @@
 from polyopt.sets._budget import operation_budget
 from polyopt.sets._flow import last_sources
 from polyopt.sets._map import Map
-from polyopt.sets._order import PairPoint, before, carried_by, differ_first_at, not_before, pad_order, smallest_pair
+from polyopt.sets._order import (
+    PairPoint,
+    before,
+    bound_below,
+    carried_by,
+    differ_first_at,
+    in_arity,
+    not_before,
+    pad_order,
+    restrict_range,
+    smallest_pair,
+    with_in_dims,
+)
 from polyopt.sets._scheduling import SchedulerOptions, compute_tree, function_exprs, sequence_trees, tree_of_orders
 from polyopt.sets._set import Set
 from polyopt.sets._union import TreeOrder, parse_tree_order, parse_union_map
@@ -39,10 +51,12 @@ __all__ = [
     "TreeOrder",
     "affine",
     "before",
+    "bound_below",
     "carried_by",
     "compute_tree",
     "differ_first_at",
     "function_exprs",
+    "in_arity",
     "interval",
     "last_sources",
     "maximum",
@@ -52,10 +66,12 @@ __all__ = [
     "pad_order",
     "parse_tree_order",
     "parse_union_map",
+    "restrict_range",
     "select",
     "sequence_trees",
     "simplify",
     "smallest_pair",
     "tree_of_orders",
     "var",
+    "with_in_dims",
 ]

@@ -9,10 +9,36 @@ import islpy as isl
 
 from polyopt.errors import InputError
 from polyopt.sets._map import Map
+from polyopt.sets._set import Set
 
-__all__ = ["PairPoint", "before", "carried_by", "differ_first_at", "not_before", "pad_order", "smallest_pair"]
+__all__ = [
+    "PairPoint",
+    "before",
+    "bound_below",
+    "carried_by",
+    "differ_first_at",
+    "in_arity",
+    "not_before",
+    "pad_order",
+    "restrict_range",
+    "smallest_pair",
+    "with_in_dims",
+]
 
 _IN, _OUT, _PARAM, _SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.param, isl.dim_type.set
+
+
+def bound_below(context: Set, params: Sequence[str]) -> Set:
+    """`context` with `p >= 0` added for every parameter that it does not bound from below."""
+    result = context.isl.params()
+    for p in params:
+        position = result.find_dim_by_name(_PARAM, p)
+        if position < 0:
+            position = result.dim(_PARAM)
+            result = result.add_dims(_PARAM, 1).set_dim_name(_PARAM, position, p)
+        if not result.dim_has_lower_bound(_PARAM, position):
+            result = result.lower_bound_val(_PARAM, position, isl.Val(0))
+    return Set(result.from_params())
 
 
 def pad_order(order: Map, length: int) -> Map:
@@ -24,6 +50,24 @@ def pad_order(order: Map, length: int) -> Map:
     for k in range(order.out_arity, length):
         result = result.fix_val(_OUT, k, isl.Val(0))
     return Map(result)
+
+
+def in_arity(relation: Map) -> int:
+    """The number of input dimensions, named or not."""
+    return int(relation.isl.dim(_IN))
+
+
+def with_in_dims(relation: Map, dims: Sequence[str]) -> Map:
+    """The same relation, its input dimensions called `dims`."""
+    result = relation.isl
+    for k, d in enumerate(dims):
+        result = result.set_dim_name(_IN, k, d)
+    return Map(result)
+
+
+def restrict_range(relation: Map, image: Set) -> Map:
+    """The pairs whose output lies in `image` (same tuple, dimensions in the same order)."""
+    return Map(relation.isl.intersect_range(image.isl))
 
 
 def before(a: Map, b: Map) -> Map:

@@ -1,0 +1,192 @@
+"""Reading a schedule, in any of its forms, as an order vector for every statement instance."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from polyopt.errors import InputError, nearest
+from polyopt.ir import Scop, Statement
+from polyopt.schedule._touches import sizes_context
+from polyopt.sets import (
+    AffineLike,
+    Map,
+    Set,
+    affine,
+    carried_by,
+    differ_first_at,
+    in_arity,
+    not_before,
+    pad_order,
+    parse_tree_order,
+    parse_union_map,
+    restrict_range,
+    with_in_dims,
+)
+
+__all__ = ["NewOrder", "ScheduleLike", "fixed_scop", "read_order"]
+
+ScheduleLike = str | Mapping[str, Sequence[AffineLike]]
+"""isl union map text, `@file` or text of an isl schedule tree, or statement -> order vector."""
+
+_TREE = re.compile(r"""\s*(#[^\n]*\n\s*)*\{?\s*["']?domain["']?\s*:""")
+"""How isl's YAML form of a schedule tree begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewOrder:
+    """An order vector for each instance, all `length` long, in the textual order of the statements.
+
+    parallel: entries that may not carry a dependence.  unordered: an entry and the instances among which a difference
+    that comes first in that entry says nothing (children of a `set` node).
+    """
+
+    orders: tuple[Map, ...]
+    length: int
+    parallel: tuple[int, ...] = ()
+    unordered: tuple[tuple[int, tuple[Set, ...]], ...] = ()
+
+    def of(self, statement: str) -> Map:
+        for order in self.orders:
+            if order.in_name == statement:
+                return order
+        raise KeyError(statement)
+
+    def violated(self, source: str, sink: str) -> tuple[Map, ...]:
+        """The pairs, dependence source and sink, that this order does not keep; empty relations are left out."""
+        a, b = self.of(source), self.of(sink)
+        wrong = [not_before(a, b), *(carried_by(a, b, dim) for dim in self.parallel)]
+        for dim, instances in self.unordered:
+            by_name = {s.name: s for s in instances}
+            if source in by_name and sink in by_name:
+                differ = differ_first_at(a, b, dim).intersect_domain(by_name[source])
+                wrong.append(restrict_range(differ, by_name[sink]))
+        return tuple(w for w in wrong if not w.is_empty())
+
+
+def fixed_scop(scop: Scop, at: Mapping[str, int] | None) -> Scop:
+    """The program at the sizes `at`; InputError on an unknown name, a negative size or sizes outside the context."""
+    if not at:
+        return scop
+    for name, size in at.items():
+        if name not in scop.params:
+            raise InputError(f"{scop.name} has no size called {name!r}{nearest(name, scop.params)}", id="size")
+        if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+            raise InputError(f"size {name} = {size!r}: a whole number, 0 or more, is expected", id="size")
+    fixed = scop.at(at)
+    if sizes_context(fixed).is_empty():
+        given = ", ".join(f"{n} = {v}" for n, v in at.items())
+        raise InputError(f"{given} is outside the context of {scop.name}: {scop.context.text()}", id="size")
+    return fixed
+
+
+def read_order(scop: Scop, schedule: ScheduleLike, *, parallel: Sequence[int] = ()) -> NewOrder:
+    """The order that `schedule` gives to the instances of `scop`.
+
+    Raises InputError when it cannot be read, names a statement that does not exist, gives an instance no order vector
+    or several, or when an entry of `parallel` is not one of its dimensions.
+    """
+    if not isinstance(schedule, str):
+        return _with_parallel(_from_vectors(scop, schedule), parallel)
+    text = _text_of(schedule)
+    if not _TREE.match(text):
+        return _with_parallel(_from_maps(scop, parse_union_map(text, scop.params)), parallel)
+    if parallel:
+        raise InputError(
+            "parallel dimensions belong to a union map, not to a schedule tree",
+            help="write the schedule as a union map",
+            id="parallel",
+        )
+    tree = parse_tree_order(text)
+    order = _from_maps(scop, tree.orders)
+    return NewOrder(order.orders, order.length, (), tree.unordered)
+
+
+def _text_of(schedule: str) -> str:
+    if not schedule.startswith("@"):
+        return schedule
+    try:
+        return Path(schedule[1:]).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read the schedule file {schedule[1:]!r}: {error}", id="schedule") from error
+
+
+def _with_parallel(order: NewOrder, parallel: Sequence[int]) -> NewOrder:
+    for dim in parallel:
+        if not 0 <= dim < order.length:
+            raise InputError(
+                f"dimension {dim} cannot be parallel: the schedule has {order.length} dimensions, counted from 0",
+                id="parallel",
+            )
+    return NewOrder(order.orders, order.length, tuple(sorted(set(parallel))), order.unordered)
+
+
+def _from_vectors(scop: Scop, vectors: Mapping[str, Sequence[AffineLike]]) -> NewOrder:
+    _check_names(scop, vectors)
+    context = sizes_context(scop)
+    maps = [
+        Map.from_exprs(s.domain.intersect_params(context), "", [affine(e) for e in vectors[s.name]])
+        for s in scop.statements
+        if s.name in vectors
+    ]
+    return _from_maps(scop, maps)
+
+
+def _check_names(scop: Scop, names: Sequence[str] | Mapping[str, object]) -> None:
+    known = [s.name for s in scop.statements]
+    for name in names:
+        if name not in known:
+            raise InputError(f"the schedule names {name!r}, which is no statement{nearest(name, known)}", id="schedule")
+    missing = [name for name in known if name not in names]
+    if missing:
+        raise InputError(
+            f"the schedule says nothing about {', '.join(missing)}", help="give every statement a vector", id="schedule"
+        )
+
+
+def _from_maps(scop: Scop, maps: Sequence[Map]) -> NewOrder:
+    _check_names(scop, [m.in_name for m in maps])
+    for m in maps:
+        if m.out_name:
+            raise InputError(
+                f"the order vector of {m.in_name} has the name {m.out_name!r}: leave it out", id="schedule"
+            )
+    length = max((m.out_arity for m in maps), default=0)
+    own = [[m for m in maps if m.in_name == s.name] for s in scop.statements]
+    return NewOrder(tuple(_statement_order(scop, *p, length) for p in zip(scop.statements, own, strict=True)), length)
+
+
+def _statement_order(scop: Scop, statement: Statement, maps: Sequence[Map], length: int) -> Map:
+    """The padded order of one statement, restricted to its instances; checks that each has exactly one vector."""
+    domain = statement.domain.intersect_params(sizes_context(scop))
+    dims = statement.iterators
+    for m in maps:
+        if in_arity(m) != len(dims):
+            raise InputError(
+                f"the schedule gives {statement.name} {in_arity(m)} iterators, it has {len(dims)}: "
+                f"{statement.name}[{', '.join(dims)}]",
+                id="schedule",
+            )
+    pieces = [pad_order(with_in_dims(m, dims).intersect_domain(domain), length) for m in maps]
+    order = pieces[0]
+    for piece in pieces[1:]:
+        order = order.union(piece)
+    if not order.is_single_valued():
+        raise InputError(
+            f"the schedule gives an instance of {statement.name} several order vectors",
+            help=f"use only {', '.join((*dims, *scop.params))} and numbers; any other name stands for every value",
+            id="schedule",
+        )
+    left = domain.subtract(order.domain())
+    if not left.is_empty():
+        sizes = left.smallest(scop.params) or {}
+        example = f"{statement.name}{[sizes[d] for d in dims]}"
+        where = ", ".join(f"{p} = {sizes[p]}" for p in scop.params)
+        raise InputError(
+            f"the schedule gives no order vector to {example}{f' ({where})' if where else ''}",
+            help=f"cover every instance of {statement.name}",
+            id="schedule",
+        )
+    return order
