@@ -1,5 +1,8 @@
 """The intermediate representations: Scop, statements, expressions, Program (layer 2)."""
 
+from polyopt.ir._declarations import Places, check_name
+from polyopt.ir._initial import INITIAL_KINDS, Initial, parse_initial
+from polyopt.ir._verify import verify_scop
 from polyopt.ir.dtypes import DTYPES, DType, dtype
 from polyopt.ir.expr import (
     APPLY_OPS,
@@ -43,6 +46,7 @@ __all__ = [
     "COMBINES",
     "COMPARISONS",
     "DTYPES",
+    "INITIAL_KINDS",
     "ROLES",
     "Access",
     "Apply",
@@ -54,12 +58,14 @@ __all__ = [
     "Expr",
     "Index",
     "Indirect",
+    "Initial",
     "Instr",
     "Lane",
     "Loop",
     "Node",
     "OpaqueCall",
     "Origin",
+    "Places",
     "Program",
     "Read",
     "Scop",
@@ -73,13 +79,16 @@ __all__ = [
     "access_relation",
     "access_variables",
     "accesses",
+    "check_name",
     "children",
     "dtype",
     "expr_iterators",
     "instructions",
     "map_accesses",
+    "parse_initial",
     "rewrite",
     "substitute_access",
     "substitute_expr",
+    "verify_scop",
     "walk",
 ]

@@ -7,7 +7,7 @@ data-dependent subscript may name any cell of its tensor), **opaque** (a call on
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from polyopt.errors import InternalError, Location
 from polyopt.ir.dtypes import DType, dtype
@@ -88,13 +88,16 @@ class OpaqueCall:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """`body` for every instance in `domain`, in the lexicographic order of `order` (shorter vectors padded with 0)."""
+    """`body` for every instance in `domain`, in the lexicographic order of `order` (shorter vectors padded with 0).
+
+    Two statements are equal when they say the same, wherever they were read.
+    """
 
     name: str
     domain: Set
     order: tuple[Affine, ...]
     body: Assign | OpaqueCall
-    origin: Origin = Origin()  # noqa: RUF009  (a frozen value)
+    origin: Origin = field(default=Origin(), compare=False)
 
     @property
     def iterators(self) -> tuple[str, ...]:
