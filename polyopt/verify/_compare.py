@@ -20,12 +20,15 @@ class Comparison:
 
     Two infinities of one sign agree, two NaNs agree; any other non-finite pair has an infinite error.
     worst: where the ratio is largest (tensor, cell, expected, found, bound), empty when there are no cells.
+    num_unbounded: cells, of all `num_cells`, whose bound is infinite, so that they say nothing.
     """
 
     max_abs_error: float
     error_bound: float
     error_ratio: float
     worst: Mapping[str, object]
+    num_cells: int = 0
+    num_unbounded: int = 0
 
     @property
     def is_within(self) -> bool:
@@ -35,6 +38,7 @@ class Comparison:
 def compare_values(found: Arrays, expected: Arrays, bounds: Arrays) -> Comparison:
     """Compare every array of `expected` with the one of that name in `found`; shapes must agree (ValueError)."""
     error, bound, ratio = 0.0, 0.0, 0.0
+    cells, unbounded = 0, 0
     worst: dict[str, object] = {}
     for name, right in expected.items():
         if found[name].shape != right.shape:
@@ -44,6 +48,7 @@ def compare_values(found: Arrays, expected: Arrays, bounds: Arrays) -> Compariso
         errors = _absolute_errors(found[name], right)
         limits = np.broadcast_to(np.asarray(bounds[name], dtype=np.float64), right.shape)
         ratios = _ratios(errors, limits)
+        cells, unbounded = cells + right.size, unbounded + int(np.isposinf(limits).sum())
         error, bound = max(error, float(errors.max())), max(bound, float(limits.max()))
         place = np.unravel_index(int(ratios.argmax()), ratios.shape)
         if not worst or float(ratios[place]) > ratio:
@@ -55,7 +60,7 @@ def compare_values(found: Arrays, expected: Arrays, bounds: Arrays) -> Compariso
                 "found": _number(found[name][place]),
                 "bound": float(limits[place]),
             }
-    return Comparison(error, bound, ratio, worst)
+    return Comparison(error, bound, ratio, worst, cells, unbounded)
 
 
 def _absolute_errors(found: npt.NDArray[Any], expected: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

@@ -44,7 +44,9 @@ def test_unknown_bound_allows_only_equality() -> None:
 
 
 def test_infinite_bound_allows_finite_errors() -> None:
-    assert compare([1.5], [1.0], [inf]).is_within
+    c = compare([1.5, 1.0], [1.0, 1.0], [inf, 0.0])
+    assert c.is_within
+    assert (c.num_cells, c.num_unbounded) == (2, 1)
 
 
 def test_integers_do_not_wrap() -> None:

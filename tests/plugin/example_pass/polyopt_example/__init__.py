@@ -1,0 +1,1 @@
+"""A plug-in for polyopt that brings the pass `drop-ones`."""
