@@ -268,7 +268,12 @@ class Set:
         body = body[body.index("{") + 1 : body.rindex("}")].strip()
         if self.name:
             body = body.replace(f"{self.name}[", "[")
-        return body or "[] : false"
+        return self._rows_text() if ";" in body else body or "[] : false"
+
+    def _rows_text(self) -> str:
+        """As `text`, for a union that isl would print with a tuple for each part."""
+        parts = [" and ".join(c.text() for c in rows) or "true" for rows in self.basic()]
+        return f"[{', '.join(self.dims)}] : {' or '.join(f'({p})' for p in parts)}"
 
     def __str__(self) -> str:
         return str(self.isl.to_str())
