@@ -23,7 +23,7 @@ from polyopt.frontend._names import (
 from polyopt.ir import Access, Apply, Cast, Const, Expr, Index, Indirect, Read, Subscript, Uninterpreted, dtype
 from polyopt.sets import Affine, affine, maximum, minimum, var
 
-__all__ = ["bare_access", "parse_access", "parse_value", "reads_tensor"]
+__all__ = ["negated", "parse_access", "parse_value", "reads_tensor"]
 
 ARITHMETIC: dict[type[ast.operator], str] = {
     ast.Add: "+",
@@ -38,7 +38,7 @@ ARITHMETIC: dict[type[ast.operator], str] = {
 def parse_access(node: ast.expr, names: Names) -> Access:
     """`A[i, j + 1]`, `s[()]`, `x[idx[i] + 1]`, or the bare name of a scalar where `names` allows it."""
     if isinstance(node, ast.Name):
-        return bare_access(node, names)
+        return _bare_access(node, names)
     if not isinstance(node, ast.Subscript):
         raise InputError(
             f"expected a tensor element, found {show(node)}", help="write A[i, j]", where=names.locate(node)
@@ -57,7 +57,7 @@ def reads_tensor(node: ast.AST, names: Names) -> bool:
     )
 
 
-def bare_access(node: ast.Name, names: Names) -> Access:
+def _bare_access(node: ast.Name, names: Names) -> Access:
     if names.is_bare_scalar(node.id):
         return Access(node.id, ())
     if node.id not in names.ranks:
@@ -171,7 +171,7 @@ def _named_value(node: ast.Name, names: Names) -> Expr:
         return Index(var(node.id))
     if node.id in ("inf", "nan") and node.id not in names.ranks:
         return Const(float(node.id))
-    return Read(bare_access(node, names))
+    return Read(_bare_access(node, names))
 
 
 def _as_affine(expr: Expr) -> Affine | None:
@@ -208,6 +208,11 @@ def _unary(node: ast.UnaryOp, names: Names) -> Expr:
         return arg
     if isinstance(node.op, ast.Invert):
         raise UnsupportedError(f"cannot read {show(node)}", help="~ is not known; use not", where=names.locate(node))
+    return negated(arg)
+
+
+def negated(arg: Expr) -> Expr:
+    """`-arg`, the sign of a literal folded."""
     value = _as_affine(arg)
     if value is not None:
         return _integer_value(-value)

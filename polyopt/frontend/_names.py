@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from polyopt.errors import InputError, Location, NotAffineError, UnsupportedError, nearest
@@ -13,6 +13,7 @@ __all__ = [
     "FUNCTIONS",
     "Names",
     "arguments",
+    "did_you_mean",
     "function_name",
     "is_module_attribute",
     "not_affine",
@@ -43,6 +44,7 @@ class Names:
 
     `ranks` maps a tensor to its number of subscripts.  With `bare_scalars` a name of rank 0 may be written without
     `[()]`; functions may be written as attributes of the modules named in `modules` (`math.exp`).
+    `unknown_help` says where unknown names could come from.
     """
 
     iterators: tuple[str, ...]
@@ -51,6 +53,7 @@ class Names:
     locate: Callable[[ast.AST], Location]
     bare_scalars: bool = False
     modules: frozenset[str] = frozenset()
+    unknown_help: str = ""
 
     def is_integer(self, name: str) -> bool:
         return name in self.iterators or name in self.params
@@ -113,13 +116,24 @@ def not_affine(node: ast.expr, names: Names, why: str) -> NotAffineError:
 
 def unknown_name(node: ast.Name, names: Names) -> InputError:
     known = [*names.iterators, *names.params, *names.ranks]
+    listed = f"iterators here: {_listed(names.iterators)}; params: {_listed(names.params)}"
+    tensors = f"; tensors: {_listed(names.ranks)}" if names.ranks else ""
     return InputError(
-        f"unknown name {node.id}{nearest(node.id, known)}",
+        f"unknown name {node.id}{did_you_mean(node.id, known)}",
         id="unknown-name",
-        help=f"iterators here: {', '.join(names.iterators) or 'none'}; params: {', '.join(names.params) or 'none'}; "
-        f"tensors: {', '.join(names.ranks) or 'none'}",
+        help="; ".join(p for p in (names.unknown_help, listed + tensors) if p),
         where=names.locate(node),
     )
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The nearest known name; nothing when none is near (the help lists them all)."""
+    hint = nearest(name, known)
+    return hint if hint.startswith("; did") else ""
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
 
 
 def why_not(node: ast.expr, names: Names) -> str:
