@@ -114,6 +114,11 @@ class Set:
         parts = self.isl.coalesce().compute_divs().get_basic_sets()
         return [[constraint_to_affine(c) for c in b.get_constraints()] for b in parts]
 
+    def disjoint_basic(self) -> list[list[Constraint]]:
+        """The set as a union of conjunctions that share no point."""
+        parts = self.isl.coalesce().compute_divs().make_disjoint().get_basic_sets()
+        return [[constraint_to_affine(c) for c in b.get_constraints()] for b in parts]
+
     def bounds(self, dim: str, known: Iterable[str] = ()) -> tuple[Affine, Affine]:
         """Inclusive (lower, upper) of `dim` in terms of parameters and the dims in `known`; other dims are projected out.
 

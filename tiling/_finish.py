@@ -1,0 +1,141 @@
+"""From a sketch to a kernel: exact bounds of loops, spans of buffers and masks, symbolic in sizes and outer iterators."""
+
+from __future__ import annotations
+
+from polyopt.errors import UnsupportedError
+from polyopt.ir import Access, Const
+from polyopt.ir.mapping import Dim, Kernel, Placement, Span, Temp, TileLoop
+from polyopt.sets import Affine, Constraint, Set, affine
+from polyopt.tiling._problem import Problem
+from polyopt.tiling._sketch import Sketch, SketchPlacement, sketch_cost
+
+__all__ = ["finish_kernel"]
+
+
+def finish_kernel(sketch: Sketch) -> Kernel:
+    """Raises UnsupportedError when the domain does not fit tiles with masks."""
+    problem = sketch.problem
+    loops = tuple(_loop(sketch, k) for k in range(len(sketch.loops)))
+    placements = tuple(_placement(sketch, p) for p in sketch.placements)
+    _check_masks(sketch, placements)
+    spans = tuple((d, _spans(sketch, d)) for d in sorted({*(op.depth for op in sketch.ops), len(loops)}))
+    _check_partition_starts(sketch, placements, dict(spans))
+    return Kernel(
+        statement=problem.statement,
+        outer=problem.space.outer,
+        dims=tuple(Dim(d, sketch.tiles[d], problem.extent(d), d in problem.reduced) for d in problem.dims),
+        loops=loops,
+        reduce_depth=sketch.reduce_depth,
+        ops=sketch.ops,
+        placements=placements,
+        accumulator=sketch.accumulator,
+        spans=spans,
+        estimated_ns=sketch_cost(sketch).total_ns,
+    )
+
+
+def _loop(sketch: Sketch, k: int) -> TileLoop:
+    loop = sketch.loops[k]
+    outside = sketch.loops[:k]
+    low, high = sketch.problem.space.bounds(loop.dim, outside)
+    trips = sketch.trips[k] if k < len(sketch.trips) else 1.0
+    return TileLoop(loop.dim, loop.var, loop.step, low, high, trips)
+
+
+def _placement(sketch: Sketch, p: SketchPlacement) -> Placement:
+    problem = sketch.problem
+    outside = sketch.loops[: p.depth]
+    spans = tuple(problem.space.span(d, outside, size) for d, size in p.sizes.items())
+    for s in spans:
+        _check_size(problem, s)
+    mask: tuple[Constraint, ...] = ()
+    if isinstance(p.term, Access):
+        mask = problem.space.residual(tuple(p.sizes), outside)
+        if any(c.equality for c in mask):
+            raise UnsupportedError("an equality between lanes", id="domain-shape")
+    return Placement(
+        term=p.term,
+        memory=p.memory,
+        dtype=p.dtype,
+        depth=p.depth,
+        copies=p.copies,
+        partition=p.partition,
+        partition_tile=p.partition_tile,
+        spans=spans,
+        direction=p.direction,
+        through=p.through,
+        mask=mask,
+        fill=0.0 if mask and p.direction in ("load", "update") else None,
+    )
+
+
+def _spans(sketch: Sketch, depth: int) -> tuple[Span, ...]:
+    problem, outside = sketch.problem, sketch.loops[:depth]
+    return tuple(problem.space.span(d, outside, sketch.tiles[d]) for d in problem.dims)
+
+
+def _check_partition_starts(
+    sketch: Sketch, placements: tuple[Placement, ...], spans: dict[int, tuple[Span, ...]]
+) -> None:
+    """Operations begin at the first partition of their buffers, whichever tile they work on."""
+    found = {p.term: p for p in placements}
+    for op in sketch.ops:
+        for term in (*(t for _, t in op.operands), *(t for _, t in op.scalars), op.target):
+            p = None if isinstance(term, Const) else found[term]
+            own = p.span(p.partition) if p is not None and p.partition is not None else None
+            if p is None or own is None:
+                continue
+            here = next(s for s in spans[op.depth] if s.dim == p.partition)
+            looped = any(x.dim == p.partition for x in sketch.loops[p.depth : op.depth])
+            if not looped and here.start != own.start:
+                raise UnsupportedError(f"tiles of {p.partition} begin inside a partition tile", id="partition-start")
+
+
+def _check_size(problem: Problem, span: Span) -> None:
+    """A buffer has a constant size: its span must be shown to fit for every size in the context."""
+    if problem.fixed or (span.stop - span.start).is_constant:
+        return
+    width = span.stop - span.start
+    if not _at_most(problem, width, span.size):
+        raise UnsupportedError(f"the extent of {span.dim} is not bounded by a constant", id="unbounded-span")
+
+
+def _at_most(problem: Problem, width: Affine, limit: int) -> bool:
+    """Whether a minimum among the terms of `width` is a constant no larger than `limit`."""
+    from polyopt.sets import Extremum
+
+    for atom, c in width.terms:
+        if isinstance(atom, Extremum) and atom.kind == "min" and c == 1:
+            rest = width - Affine(((atom, 1),), 0)
+            if any((a + rest).is_constant and (a + rest).const <= limit for a in atom.args):
+                return True
+    return False
+
+
+def _check_masks(sketch: Sketch, placements: tuple[Placement, ...]) -> None:
+    """Instances that tiles run beyond the domain must not count: their factors are zero, masked, or they are not stored."""
+    problem = sketch.problem
+    if problem.space.box is not None or not problem.reduced:
+        return
+    if any(op.mask and isinstance(op.target, Temp) and op.target.name == "masked" for op in sketch.ops):
+        return
+    space = problem.space
+    inside = space.inside(sketch.loops)
+    box = _box(problem, sketch, inside)
+    allowed = box
+    for p in placements:
+        if p.mask and isinstance(p.term, Access) and p.direction in ("load", "store", "update"):
+            allowed = allowed.constrain(p.mask)
+    if not allowed.is_subset(inside):
+        raise UnsupportedError("no operand carries the domain's constraints", id="domain-shape")
+
+
+def _box(problem: Problem, sketch: Sketch, inside: Set) -> Set:
+    rows: list[Constraint] = []
+    for d in problem.dims:
+        low, high = problem.space.bounds(d, sketch.loops)
+        rows += [Constraint(affine(d) - low), Constraint(high - 1 - d)]
+    kept = [*problem.space.outer, *(loop.var for loop in sketch.loops)]
+    order = [d for d in inside.dims if d in kept] + [d for d in inside.dims if d not in kept]
+    base = inside.project_onto(order).project_out(problem.dims).add_dims([d for d in order if d not in kept])
+    return base.constrain(rows).project_onto(list(inside.dims))

@@ -1,0 +1,135 @@
+"""Splitting dimensions so that accesses through reshapes become linear.
+
+`T[c // 64, c % 64]` over 0 <= c < 256 becomes `T[c1, c0]` with c = 64*c1 + c0: an exact change of the iteration space that needs
+the extent to be a multiple of the divisor (otherwise the dimension stays as it is).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from polyopt.ir import (
+    Access,
+    Assign,
+    Expr,
+    Index,
+    Indirect,
+    Read,
+    Statement,
+    rewrite,
+    substitute_access,
+    substitute_expr,
+    walk,
+)
+from polyopt.sets import Affine, Constraint, Floor, Interval, Set, affine, interval, simplify, var
+
+__all__ = ["linearise"]
+
+
+def linearise(statement: Statement, parallel: tuple[str, ...]) -> tuple[Statement, tuple[str, ...]]:
+    """Split constant-size parallel dimensions until no access has a floor of one of them, as far as that goes."""
+    for _ in range(8):
+        ranges = constant_ranges(statement.domain)
+        statement = _simplified(statement, ranges)
+        found = _divisor(statement, parallel, ranges)
+        if found is None:
+            return statement, parallel
+        dim, divisor = found
+        statement = _split(statement, dim, divisor)
+        parallel = tuple(x for d in parallel for x in ((f"{d}_1", f"{d}_0") if d == dim else (d,)))
+    return statement, parallel
+
+
+def constant_ranges(domain: Set) -> dict[str, Interval]:
+    """Inclusive constant bounds of the dimensions that have them."""
+    found: dict[str, Interval] = {}
+    if domain.is_empty():
+        return found
+    for d in domain.dims:
+        if domain.is_bounded(d):
+            low, high = domain.bounds(d)
+            found[d] = (interval(low, {})[0], interval(high, {})[1])
+    return found
+
+
+def _divisor(statement: Statement, parallel: Iterable[str], ranges: Mapping[str, Interval]) -> tuple[str, int] | None:
+    """A dimension and a divisor that removes a floor, the largest divisor first."""
+    candidates: set[tuple[int, str]] = set()
+    for floor in _floors(statement):
+        for d in sorted(floor.arg.variables()):
+            low, high = ranges.get(d, (None, None))
+            step = abs(floor.arg.coefficient(d))
+            if d not in parallel or low != 0 or high is None or step == 0 or floor.divisor % step:
+                continue
+            quotient = floor.divisor // step
+            if 1 < quotient <= high and (high + 1) % quotient == 0:
+                candidates.add((quotient, d))
+    if not candidates:
+        return None
+    divisor, dim = max(candidates)
+    return dim, divisor
+
+
+def _floors(statement: Statement) -> Iterator[Floor]:
+    for value in _affines(statement):
+        for atom, _ in value.terms:
+            if isinstance(atom, Floor):
+                yield atom
+
+
+def _affines(statement: Statement) -> Iterator[Affine]:
+    body = statement.assign
+    yield from _access_affines(body.target)
+    for node in walk(body.value):
+        if isinstance(node, Read):
+            yield from _access_affines(node.access)
+        elif isinstance(node, Index):
+            yield node.value
+
+
+def _access_affines(access: Access) -> Iterator[Affine]:
+    for s in access.subscripts:
+        if isinstance(s, Indirect):
+            yield s.offset
+            yield from _access_affines(s.access)
+        else:
+            yield s
+
+
+def _simplified(statement: Statement, ranges: Mapping[str, Interval]) -> Statement:
+    def access(a: Access) -> Access:
+        return Access(
+            a.tensor,
+            tuple(
+                Indirect(access(s.access), simplify(s.offset, ranges)) if isinstance(s, Indirect) else simplify(s, ranges)
+                for s in a.subscripts
+            ),
+        )
+
+    def node(e: Expr) -> Expr:
+        if isinstance(e, Read):
+            return Read(access(e.access))
+        return Index(simplify(e.value, ranges)) if isinstance(e, Index) else e
+
+    body = statement.assign
+    return replace(statement, body=Assign(access(body.target), rewrite(body.value, node), body.combine))
+
+
+def _split(statement: Statement, dim: str, divisor: int) -> Statement:
+    high, low = f"{dim}_1", f"{dim}_0"
+    values = {dim: var(high) * divisor + low}
+    dims = [x for d in statement.iterators for x in ((high, low) if d == dim else (d,))]
+    old = statement.domain
+    domain = Set.empty(old.name, dims, old.params)
+    inside = [Constraint(affine(low)), Constraint(affine(divisor - 1) - low)]
+    for part in old.basic():
+        rows = [c.substitute(values) for c in part]
+        domain = domain.union(Set.from_constraints(old.name, dims, [*rows, *inside], old.params))
+    body = statement.assign
+    return replace(
+        statement,
+        domain=domain,
+        order=tuple(e.substitute(values) for e in statement.order),
+        body=Assign(substitute_access(body.target, values), substitute_expr(body.value, values), body.combine),
+    )

@@ -1,0 +1,85 @@
+"""Where a term's buffer stands among the tile loops and how much it covers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from polyopt.ir import Access, Indirect
+from polyopt.ir.mapping import Temp
+from polyopt.tiling._problem import Problem
+from polyopt.tiling._sketch import SketchPlacement
+from polyopt.tiling._space import LoopShape
+from polyopt.tiling._specs import transpose_spec
+
+__all__ = ["natural_depth", "place_access", "place_temp"]
+
+
+def natural_depth(dims: Sequence[str], loops: Sequence[LoopShape]) -> int:
+    """Number of loops down to the last one that moves a term along one of `dims`: inside it, the term's tile is constant."""
+    return max((k + 1 for k, loop in enumerate(loops) if loop.dim in dims), default=0)
+
+
+def covered(problem: Problem, dim: str, loops: Sequence[LoopShape], tiles: Mapping[str, int]) -> int:
+    """Points of `dim` that a buffer inside `loops` covers: the innermost step, or the whole extent."""
+    steps = [loop.step for loop in loops if loop.dim == dim]
+    extent = max(1, problem.extent(dim))
+    return min(steps[-1], extent) if steps else max(extent, tiles[dim] if tiles[dim] < extent else 1)
+
+
+def place_access(
+    problem: Problem,
+    access: Access,
+    loops: Sequence[LoopShape],
+    tiles: Mapping[str, int],
+    partition: str | None,
+    memory: str,
+    *,
+    depth: int | None = None,
+    store: bool = False,
+) -> SketchPlacement:
+    """Buffer of an access at `depth` (default: the natural one), transposed on the way when its rows lie along `partition`."""
+    dims = problem.dims_of(access)
+    at = natural_depth(dims, loops) if depth is None else depth
+    sizes = {d: covered(problem, d, loops[:at], tiles) for d in dims}
+    return SketchPlacement(
+        term=access,
+        memory=memory,
+        dtype=problem.tensors[access.tensor].dtype,
+        depth=at,
+        copies=2 if at else 1,
+        partition=partition,
+        partition_tile=tiles[partition] if partition else 1,
+        sizes=sizes,
+        direction="store" if store else "load",
+        through=_through(problem, access, sizes, tiles, partition),
+    )
+
+
+def place_temp(
+    problem: Problem,
+    temp: Temp,
+    loops: Sequence[LoopShape],
+    tiles: Mapping[str, int],
+    partition: str | None,
+    memory: str,
+    depth: int,
+) -> SketchPlacement:
+    """Buffer of a value that never leaves the chip."""
+    sizes = {d: covered(problem, d, loops[:depth], tiles) for d in temp.dims}
+    copies = 2 if depth else 1
+    tile = tiles[partition] if partition else 1
+    return SketchPlacement(temp, memory, temp.dtype, depth, copies, partition, tile, sizes)
+
+
+def _through(
+    problem: Problem, access: Access, sizes: Mapping[str, int], tiles: Mapping[str, int], partition: str | None
+) -> str | None:
+    """The dimension that lies on the partitions while the rows are contiguous, when a transposition is worth while."""
+    if partition is None or sizes.get(partition, 1) < 2 or any(isinstance(s, Indirect) for s in access.subscripts):
+        return None
+    if problem.contiguous_dim(access) != partition:
+        return None
+    if transpose_spec(problem.machine, problem.tensors[access.tensor].dtype) is None:
+        return None
+    others = [d for d in sizes if d != partition and sizes[d] >= 8]
+    return max(others, key=lambda d: (tiles[d] > 1, sizes[d]), default=None)

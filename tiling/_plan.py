@@ -1,0 +1,174 @@
+"""The mapping of a whole program: every leaf of the loop tree becomes one kernel, the cheapest candidate that is exact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from polyopt.errors import CapacityError, Diagnostic, UnsupportedError
+from polyopt.hwcost import KernelCost
+from polyopt.ir import Access, Expr, Indirect, Scop, Statement, Tensor
+from polyopt.ir.mapping import Kernel, Mapping as ProgramMapping, MappingNode, Sequential
+from polyopt.machine import Machine
+from polyopt.schedule import Leaf, LoopTree, SequentialLoop, leaves
+from polyopt.sets import Affine, Constraint, Set, maximum, minimum, var
+from polyopt.tiling._contraction import contraction_sketches
+from polyopt.tiling._finish import finish_kernel
+from polyopt.tiling._linearise import linearise
+from polyopt.tiling._pointwise import pointwise_sketches
+from polyopt.tiling._problem import Problem
+from polyopt.tiling._sketch import Sketch, sketch_cost
+from polyopt.tiling._space import Space
+
+__all__ = ["plan_mapping"]
+
+DEFAULT_SIZE = 512
+"""Size assumed for a parameter that is left open, for ranking only."""
+
+
+def plan_mapping(
+    scop: Scop,
+    tree: tuple[LoopTree, ...],
+    machine: Machine,
+    at: Mapping[str, int] | None,
+    initials: Mapping[str, Expr],
+) -> tuple[ProgramMapping, tuple[Diagnostic, ...]]:
+    """Plan every kernel of a distributed scop.  `initials`: values that removed initialisations would have written."""
+    planner = _Planner(scop, machine, at, initials)
+    nodes = planner.nodes(tree, {}, 0)
+    return ProgramMapping(scop.name, machine.name, nodes), tuple(planner.remarks)
+
+
+class _Planner:
+    def __init__(self, scop: Scop, machine: Machine, at: Mapping[str, int] | None, initials: Mapping[str, Expr]) -> None:
+        self.scop, self.machine, self.initials = scop, machine, initials
+        self.fixed = all(p in (at or {}) for p in scop.params)
+        self.sizes = {p: (at or {}).get(p, DEFAULT_SIZE) for p in scop.params}
+        self.remarks: list[Diagnostic] = []
+        self.ranges: tuple[tuple[Affine, Affine], ...] = ()
+        self.tensors: dict[str, Tensor] = scop.tensor_map()
+
+    def nodes(self, tree: tuple[LoopTree, ...], outer: Mapping[str, tuple[str, ...]], level: int) -> tuple[MappingNode, ...]:
+        return tuple(node for t in tree for node in self._node(t, outer, level))
+
+    def _node(self, node: LoopTree, outer: Mapping[str, tuple[str, ...]], level: int) -> Iterator[MappingNode]:
+        if isinstance(node, Leaf):
+            statement = self.scop.statement(node.statement)
+            yield self._kernel(statement, node.parallel, outer.get(node.statement, ()))
+            return
+        inner = {n: (*outer.get(n, ()), it) for n, it in node.iterators}
+        var = f"s{level}"
+        low, high = self._range(node, outer, level)
+        self.ranges = (*self.ranges[:level], (low, high))
+        body = self.nodes(node.body, {**outer, **inner}, level + 1)
+        yield Sequential(var, low, high, node.iterators, body)
+
+    def _range(self, node: SequentialLoop, outer: Mapping[str, tuple[str, ...]], level: int) -> tuple[Affine, Affine]:
+        """The hull of all statements' iterations, in terms of the outer loop variables."""
+        lows: list[Affine] = []
+        highs: list[Affine] = []
+        inside = {leaf.statement for leaf in leaves(node.body)}
+        for name, iterator in node.iterators:
+            statement = self.scop.statement(name)
+            if name not in inside or statement.domain.is_empty():
+                continue
+            known = outer.get(name, ())
+            domain = statement.domain.intersect_params(self.scop.context)
+            low, high = domain.bounds(iterator, known)
+            renamed = {it: f"s{k}" for k, it in enumerate(known)}
+            lows.append(low.substitute(renamed))
+            highs.append(high.substitute(renamed) + 1)
+        return minimum(*lows), maximum(*highs)
+
+    def _kernel(self, statement: Statement, parallel: tuple[str, ...], outer: tuple[str, ...]) -> Kernel:
+        if statement.is_opaque:
+            raise UnsupportedError(
+                f"{statement.name} is an opaque call: nothing is known about what it computes",
+                help="a call can be scheduled and checked, but not compiled",
+                id="opaque",
+            )
+        statement = replace(statement, domain=statement.domain.intersect_params(self.scop.context))
+        linear, dims = linearise(statement, parallel)
+        try:
+            problem = self._problem(linear, dims, outer)
+            return replace(self._best(problem), guards=self._guards(statement, outer))
+        except (UnsupportedError, CapacityError) as error:
+            self.remarks.append(
+                Diagnostic(
+                    "remark",
+                    "general-engine",
+                    f"{statement.name} runs on the general engine: {error.message}",
+                    where=statement.origin.where,
+                )
+            )
+            return Kernel(statement, outer, remark=error.message)
+
+    def _guards(self, statement: Statement, outer: tuple[str, ...]) -> tuple[Constraint, ...]:
+        """Constraints on the outer iterators that the surrounding loops do not imply."""
+        if not outer:
+            return ()
+        alone = statement.domain.project_onto(outer)
+        rows: list[Constraint] = []
+        names = {f"s{k}": it for k, it in enumerate(outer)}
+        for k, it in enumerate(outer):
+            low, high = self.ranges[k]
+            rows += [Constraint(var(it) - low.substitute(names)), Constraint(high.substitute(names) - 1 - it)]
+        around = Set.universe(alone.name, alone.dims, alone.params).constrain(rows).intersect_params(self.scop.context)
+        if around.is_subset(alone):
+            return ()
+        parts = alone.gist(around).basic()
+        if len(parts) != 1:
+            raise UnsupportedError("the statement runs in a union of outer iterations", id="domain-shape")
+        return tuple(parts[0])
+
+    def _problem(self, statement: Statement, dims: tuple[str, ...], outer: tuple[str, ...]) -> Problem:
+        body = statement.assign
+        if not body.target.is_exact:
+            raise UnsupportedError(f"the write {body.target} is data-dependent", id="scatter")
+        space = Space.of(statement.domain, outer, self.sizes)
+        targets = {v for s in body.target.affine_subscripts for v in s.variables()}
+        reduced = tuple(d for d in dims if d not in targets) if body.combine else ()
+        problem = Problem(
+            self.machine,
+            statement,
+            space,
+            dims,
+            reduced,
+            self.tensors,
+            self.sizes,
+            self.fixed,
+            self.initials.get(statement.name),
+        )
+        for access in (body.target, *body.reads()):
+            _check_linear(problem, access)
+            if sum(isinstance(s, Indirect) for s in access.subscripts) > 1:
+                raise UnsupportedError(f"{access} has two data-dependent subscripts", id="gather")
+        return problem
+
+    def _best(self, problem: Problem) -> Kernel:
+        ranked: list[tuple[float, float, int, Sketch]] = []
+        reason: UnsupportedError | None = None
+        for source in (contraction_sketches, pointwise_sketches):
+            try:
+                for sketch in source(problem):
+                    cost: KernelCost = sketch_cost(sketch)
+                    ranked.append((cost.total_ns, cost.traffic_bytes, len(ranked), sketch))
+            except UnsupportedError as error:
+                reason = error
+        for _, _, _, sketch in sorted(ranked, key=lambda r: r[:3]):
+            try:
+                return finish_kernel(sketch)
+            except UnsupportedError as error:
+                reason = error
+        raise reason or UnsupportedError("no candidate fits the machine", id="no-candidate")
+
+
+def _check_linear(problem: Problem, access: Access) -> None:
+    for s in access.subscripts:
+        if isinstance(s, Indirect):
+            _check_linear(problem, s.access)
+            offset = s.offset
+        else:
+            offset = s
+        if not offset.is_linear_in(problem.dims):
+            raise UnsupportedError(f"the subscript {offset.python()} of {access.tensor} is not linear", id="subscript")
