@@ -4,7 +4,9 @@
 
 from math import exp, inf
 
-from polyopt.frontend import Tensor, int32, kernel
+from polyopt.frontend import ANNOTATIONS, Tensor, kernel
+
+int32 = ANNOTATIONS["int32"]
 
 __all__ = [
     "attention",
@@ -45,16 +47,16 @@ def batched_matmul(A: Tensor["B", "M", "K"], X: Tensor["B", "K", "N"], C: Tensor
 
 
 @kernel(reassociate=True)
-def conv2d(X: Tensor["B", "C", "2*H - 1", "2*W - 1"], F: Tensor["D", "C", 3, 3], Y: Tensor["B", "D", "H", "W"]):
-    """3 x 3, stride 2, one row and column of zeros around the image."""
+def conv2d(X: Tensor["B", "C", "2*H", "2*W"], F: Tensor["D", "C", 3, 3], Y: Tensor["B", "D", "H", "W"]):
+    """3 x 3, stride 2, a row and a column of zeros around the image."""
     padded: Tensor["B", "C", "2*H + 1", "2*W + 1"]
     for b in range(B):
         for c in range(C):
             for h in range(2 * H + 1):
                 for w in range(2 * W + 1):
                     padded[b, c, h, w] = 0.0
-            for h in range(2 * H - 1):
-                for w in range(2 * W - 1):
+            for h in range(2 * H):
+                for w in range(2 * W):
                     padded[b, c, h + 1, w + 1] = X[b, c, h, w]
     for b in range(B):
         for d in range(D):
@@ -269,7 +271,12 @@ def llama_block(
 
 
 @kernel
-def jacobi_2d(A: Tensor["N", "N"], B: Tensor["N", "N"], T: int):
+def jacobi_2d(A: Tensor["N", "N"], T: int):
+    """The border stays as it is."""
+    B: Tensor["N", "N"]
+    for i in range(N):
+        for j in range(N):
+            B[i, j] = A[i, j]
     for t in range(T):
         for i in range(1, N - 1):
             for j in range(1, N - 1):
