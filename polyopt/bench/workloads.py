@@ -1,5 +1,5 @@
 # ruff: noqa: B007, F821, UP037  (kernels are parsed, never executed: sizes in bounds and shapes are no variables of Python)
-# mypy: disable-error-code="name-defined, no-untyped-def, syntax, valid-type, assignment, no-untyped-call, misc"
+# mypy: ignore-errors
 """The programs of the suite `main`, written as loops the way a user writes them."""
 
 from math import exp, inf

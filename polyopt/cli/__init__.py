@@ -1,5 +1,5 @@
 """The command line (line 10): `polyopt run | check | compile | bench | targets`, as in the reference of commands."""
 
-from polyopt.cli._main import main
+from polyopt.cli._main import invoke, main
 
-__all__ = ["main"]
+__all__ = ["invoke", "main"]

@@ -32,7 +32,7 @@ def check(
     verdict = judge(scop, schedule, parallel=parallel, at=sizes or None)
     answer = verdict.to_json()
     if replay and verdict.witness is not None:
-        replayed = replay_witness(scop, verdict.witness)
+        replayed = replay_witness(scop, verdict, schedule, parallel=parallel)
         answer["replayed"] = replayed.to_json() if replayed is not None else None
     if as_json:
         print_json(answer)

@@ -17,7 +17,7 @@ from polyopt.cli._run import run
 from polyopt.cli._targets import targets
 from polyopt.errors import PolyoptError
 
-__all__ = ["cli", "main"]
+__all__ = ["cli", "invoke", "main"]
 
 INTERNAL_ERROR = 4
 INTERRUPTED = 130

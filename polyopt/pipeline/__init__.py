@@ -1,6 +1,29 @@
 """From a program to results: the default list of passes, compilation, runs and their reports (line 10)."""
 
+from polyopt.pipeline._builtin import PASSES, Deps, GenerateProgram, find_pass
 from polyopt.pipeline._changes import with_dtype, with_reassociation
+from polyopt.pipeline._compile import compile, default_pipeline
+from polyopt.pipeline._compiled import Arguments, Compiled
+from polyopt.pipeline._emit import EMITTED, check_emit
+from polyopt.pipeline._outcome import Outcome, Request, run_request
 from polyopt.pipeline._sizes import check_sizes, complete_sizes
 
-__all__ = ["check_sizes", "complete_sizes", "with_dtype", "with_reassociation"]
+__all__ = [
+    "EMITTED",
+    "PASSES",
+    "Arguments",
+    "Compiled",
+    "Deps",
+    "GenerateProgram",
+    "Outcome",
+    "Request",
+    "check_emit",
+    "check_sizes",
+    "compile",
+    "complete_sizes",
+    "default_pipeline",
+    "find_pass",
+    "run_request",
+    "with_dtype",
+    "with_reassociation",
+]

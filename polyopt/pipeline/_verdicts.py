@@ -19,10 +19,8 @@ RUNTIME = ("race_free", "deadlock_free", "in_bounds", "initialised", "capacity")
 """What the simulator watches."""
 
 
-def legality_verdict(judged: Verdict | None) -> PropertyVerdict:
-    """The judge's answer as an entry of the report; None: the pipeline made no schedule."""
-    if judged is None:
-        return PropertyVerdict("unknown", "the pipeline made no schedule")
+def legality_verdict(judged: Verdict) -> PropertyVerdict:
+    """The judge's answer as an entry of the report."""
     if judged.verdict == "legal":
         return PropertyVerdict(judged.level, judged.reason, axioms=judged.axioms)
     witness = judged.witness.to_json() if judged.witness else {}

@@ -1,0 +1,179 @@
+"""A compiled program: what was generated, and how to run it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from polyopt.backend import Generated
+from polyopt.errors import Diagnostic, InputError, ProgramError, nearest
+from polyopt.ir import Program, Scop
+from polyopt.machine import Machine
+from polyopt.passes import Pass, Unit, pipeline_text
+from polyopt.pipeline._emit import emit
+from polyopt.pipeline._outcome import Outcome, Request, run_request
+from polyopt.pipeline._sizes import complete_sizes
+from polyopt.pipeline._verdicts import legality_verdict
+from polyopt.report import RunReport
+from polyopt.schedule import check
+from polyopt.verify import PropertyVerdict
+
+__all__ = ["Arguments", "Compiled"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Arguments:
+    """How positional arguments of `run` become arrays by tensor name; `bound`: arrays that the program brings along."""
+
+    bound: Mapping[str, Array]
+    by_position: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """A program for one machine.  `source` is the program as written, `unit` what the passes made of it."""
+
+    source: Scop
+    unit: Unit
+    passes: tuple[Pass, ...]
+    compile_s: float
+    arguments: Arguments
+
+    @property
+    def program(self) -> Program:
+        """The generated program; InputError when the pipeline ends before one is made."""
+        return self._refuse() if self.unit.program is None else self.unit.program
+
+    @property
+    def machine(self) -> Machine:
+        return self.unit.machine
+
+    @property
+    def at(self) -> Mapping[str, int]:
+        """The sizes that the program was made for."""
+        return self.unit.at
+
+    @property
+    def generated(self) -> Generated:
+        """Schedule, mapping, program and estimates; InputError when the pipeline does not make them."""
+        found = self.unit.products.get("generated")
+        return found if isinstance(found, Generated) else self._refuse()
+
+    @property
+    def remarks(self) -> tuple[Diagnostic, ...]:
+        return self.unit.remarks
+
+    @functools.cached_property
+    def legal(self) -> PropertyVerdict:
+        """The judge's answer on the schedule, for the sizes that the program was made for."""
+        return legality_verdict(check(self.unit.scop, self.generated.schedule_text, at=self.at or None))
+
+    @functools.cached_property
+    def outcome(self) -> Outcome:
+        """A run at the sizes of `at` on generated inputs (seed 0).  Raises InputError naming a missing size."""
+        return self.execute()
+
+    @property
+    def report(self) -> dict[str, object]:
+        """The fields of `run --json`."""
+        return self.outcome.report.to_json()
+
+    @property
+    def verdicts(self) -> Mapping[str, PropertyVerdict]:
+        """Property -> verdict, of the same run as `report`."""
+        return self.outcome.verdicts
+
+    def emit(self, what: str) -> str:
+        """One level of the way as text: scop, deps, schedule, mapping, program, dot or json."""
+        return emit(self, what)
+
+    def run(self, *args: object, **arrays: npt.ArrayLike) -> dict[str, Array]:
+        """Output arrays by name, from the simulator.
+
+        arrays: one for every input and inout, by tensor name; sizes that `at` left out follow from their shapes.
+        args: only for programs that know the order of their arguments (models); tensors or arrays.
+        Raises InputError on a missing, unknown or misshapen array, and ProgramError when the run breaks a rule.
+        """
+        given = self._given(args, arrays)
+        missing = [t.name for t in self.source.with_role("input", "inout") if t.name not in given]
+        if missing:
+            raise InputError(
+                f"no array for {', '.join(missing)} of {self.source.name}", help=f"run({missing[0]}=...)", id="inputs"
+            )
+        outcome = self.execute(inputs=given)
+        if outcome.result is None:
+            (broken,) = (v for v in outcome.verdicts.values() if v.is_refuted)
+            raise ProgramError(broken.reason)
+        return dict(outcome.outputs)
+
+    def run_report(
+        self,
+        sizes: Mapping[str, int] | None = None,
+        *,
+        inputs: Mapping[str, npt.ArrayLike] | None = None,
+        seed: int = 0,
+        timing_only: bool = False,
+    ) -> RunReport:
+        """The report of one run; arrays that `inputs` lacks are generated from `seed`."""
+        return self.execute(sizes, inputs=inputs, seed=seed, timing_only=timing_only).report
+
+    def execute(
+        self,
+        sizes: Mapping[str, int] | None = None,
+        *,
+        inputs: Mapping[str, npt.ArrayLike] | None = None,
+        seed: int = 0,
+        timing_only: bool = False,
+        keep_events: bool = False,
+    ) -> Outcome:
+        """Run once.  sizes: added to those of `at`; then those that the shapes of `inputs` determine."""
+        from polyopt.reference import inputs as generate_inputs
+
+        given = {**self.arguments.bound, **{n: np.asarray(a) for n, a in (inputs or {}).items()}}
+        self._check_names(given)
+        shapes = {n: a.shape for n, a in given.items()}
+        fixed = complete_sizes(self.source, {**self.at, **(sizes or {})}, shapes)
+        arrays = generate_inputs(self.source, fixed, seed, given)
+        request = Request(
+            source=self.source,
+            program=self.program,
+            machine=self.machine,
+            sizes=fixed,
+            arrays={n: a.astype(self.source.tensor(n).element.numpy) for n, a in arrays.items()},
+            legal=self.legal,
+            seed=seed,
+            timing_only=timing_only,
+            keep_events=keep_events,
+            estimated_time_ns=self.generated.estimated_time_ns,
+            compile_s=self.compile_s,
+        )
+        return run_request(request)
+
+    def _refuse(self) -> NoReturn:
+        text = pipeline_text(self.passes)
+        raise InputError(f"the pipeline {text!r} makes no program", help="end it with 'program'", id="pipeline")
+
+    def _given(self, args: tuple[object, ...], arrays: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
+        found = {n: np.asarray(a) for n, a in {**self.arguments.bound, **arrays}.items()}
+        if not args:
+            return found
+        if self.arguments.by_position is None:
+            raise InputError(
+                f"{self.source.name} takes its arrays by name, found {len(args)} positional arguments",
+                help="run(A=..., B=...)",
+                id="inputs",
+            )
+        return {**self.arguments.by_position(*args), **found}
+
+    def _check_names(self, given: Mapping[str, Array]) -> None:
+        wanted = [t.name for t in self.source.with_role("input", "inout")]
+        for name in given:
+            if name not in wanted:
+                raise InputError(f"{self.source.name} takes no input {name!r}{nearest(name, wanted)}", id="inputs")
