@@ -1,0 +1,181 @@
+"""Synchronisation derived from dependences between instruction sites.
+
+Two sites on different queues that touch the same array, one of them writing, must be ordered.  A later site waits for every
+earlier instance of the other; where the array rotates over copies, a site that comes round again waits only for the uses of
+the copy that it takes over.  Buffers that share bytes count as the same array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from polyopt.ir import Buffer, Instr, Loop, Node, Program, View, Wait, instructions
+
+__all__ = ["add_waits"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """One site's use of one array."""
+
+    position: int
+    instr: Instr
+    loops: tuple[Loop, ...]
+    view: View
+    writes: bool
+
+
+def add_waits(program: Program) -> Program:
+    """The same program with the waits that its dependences need."""
+    uses = _uses(program)
+    arrays: dict[str, list[_Use]] = {}
+    for use in uses:
+        arrays.setdefault(use.view.array, []).append(use)
+    waits: dict[str, dict[Wait, None]] = {}
+    copies = {b.name: b.copies for b in program.buffers}
+    for name, own in arrays.items():
+        for y in own:
+            for x in own:
+                wait = _needed(x, y, copies.get(name, 1))
+                if wait is not None:
+                    waits.setdefault(y.instr.site, {})[wait] = None
+    _add_successions(program, arrays, waits)
+    return replace(program, body=_rewritten(program.body, waits))
+
+
+def _uses(program: Program) -> list[_Use]:
+    found: list[_Use] = []
+    for position, (instr, loops) in enumerate(instructions(program.body)):
+        for k, (_, view) in enumerate(instr.operands):
+            found.append(_Use(position, instr, loops, view, k == 0))
+            inner = view.indirect
+            while inner is not None:
+                found.append(_Use(position, instr, loops, inner[1], False))
+                inner = inner[1].indirect
+        if _accumulates(instr):
+            found.append(_Use(position, instr, loops, instr.operands[0][1], True))
+    return found
+
+
+def _accumulates(instr: Instr) -> bool:
+    return bool(instr.attr("accumulate", False))
+
+
+def _needed(x: _Use, y: _Use, copies: int) -> Wait | None:
+    """What y waits for because of x, or None."""
+    if x.instr.queue == y.instr.queue or not (x.writes or y.writes):
+        return None
+    common = _common(x.loops, y.loops)
+    if x.position < y.position:
+        return Wait(x.instr.site)
+    if not common:
+        return None
+    rotation = _rotation(x, y, common, copies)
+    return Wait(x.instr.site, rotation.var, copies) if rotation else Wait(x.instr.site)
+
+
+def _common(a: Sequence[Loop], b: Sequence[Loop]) -> tuple[Loop, ...]:
+    n = 0
+    while n < min(len(a), len(b)) and a[n] is b[n]:
+        n += 1
+    return tuple(a[:n])
+
+
+def _rotation(x: _Use, y: _Use, common: tuple[Loop, ...], copies: int) -> Loop | None:
+    """The loop around both uses over which the copies rotate, one copy an iteration."""
+    if copies < 2 or x.view.copy != y.view.copy:
+        return None
+    variables = x.view.copy.variables()
+    for loop in reversed(common):
+        if loop.var in variables:
+            return loop
+    return None
+
+
+@dataclass(slots=True)
+class _Owners:
+    """Which buffer last used each byte range of each memory, while a program is walked in order."""
+
+    buffers: Mapping[str, Buffer]
+    now: dict[str, list[Buffer]]
+    successions: dict[tuple[str, str], None]
+
+    def use(self, name: str) -> None:
+        """`name` is used: whoever owned bytes of it before is succeeded."""
+        b = self.buffers.get(name)
+        if b is None:
+            return
+        own = self.now.setdefault(b.memory, [])
+        if b in own:
+            return
+        for other in [o for o in own if overlap(o, b)]:
+            self.successions[other.name, name] = None
+            own.remove(other)
+        own.append(b)
+
+
+def overlap(a: Buffer, b: Buffer) -> bool:
+    """Whether two buffers of one memory have bytes in common."""
+    return a.offset_bytes < b.offset_bytes + b.copies * b.copy_bytes and (
+        b.offset_bytes < a.offset_bytes + a.copies * a.copy_bytes
+    )
+
+
+def _successions(program: Program) -> tuple[tuple[str, str], ...]:
+    """(earlier, later) pairs of buffers where the later one takes over bytes of the earlier one, around loops too."""
+    owners = _Owners({b.name: b for b in program.buffers}, {}, {})
+    _walk_owners(program.body, owners)
+    return tuple(owners.successions)
+
+
+def _walk_owners(nodes: tuple[Node, ...], owners: _Owners) -> None:
+    for n in nodes:
+        if isinstance(n, Loop):
+            _walk_owners(n.body, owners)
+            if _reuses_bytes(n.body, owners.buffers):
+                _walk_owners(n.body, owners)
+        else:
+            for name in _arrays(n):
+                owners.use(name)
+
+
+def _arrays(instr: Instr) -> list[str]:
+    names: list[str] = []
+    for _, view in instr.operands:
+        while True:
+            names.append(view.array)
+            if view.indirect is None:
+                break
+            view = view.indirect[1]
+    return names
+
+
+def _reuses_bytes(nodes: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> bool:
+    names = dict.fromkeys(a for instr, _ in instructions(nodes) for a in _arrays(instr))
+    used = [buffers[n] for n in names if n in buffers]
+    return any(a.memory == b.memory and overlap(a, b) for k, a in enumerate(used) for b in used[k + 1 :])
+
+
+def _add_successions(
+    program: Program, arrays: Mapping[str, list[_Use]], waits: dict[str, dict[Wait, None]]
+) -> None:
+    """Writers of a buffer wait for every use of the buffers whose bytes it takes over."""
+    for earlier, later in _successions(program):
+        for y in arrays.get(later, []):
+            if not y.writes:
+                continue
+            for x in arrays.get(earlier, []):
+                if x.instr.queue != y.instr.queue and (x.position < y.position or _common(x.loops, y.loops)):
+                    waits.setdefault(y.instr.site, {})[Wait(x.instr.site)] = None
+
+
+def _rewritten(nodes: tuple[Node, ...], waits: dict[str, dict[Wait, None]]) -> tuple[Node, ...]:
+    out: list[Node] = []
+    for n in nodes:
+        if isinstance(n, Loop):
+            out.append(replace(n, body=_rewritten(n.body, waits)))
+        else:
+            own = waits.get(n.site)
+            out.append(replace(n, waits=(*n.waits, *own)) if own else n)
+    return tuple(out)
