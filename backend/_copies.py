@@ -42,9 +42,7 @@ def emit_fill(frame: Frame, buffer: Buffer, value: float, copy: Affine) -> Instr
     scalar = spec.forms[0].value
     lanes = [Lane("a0", roles[0], affine(buffer.shape[0]))]
     lanes += [Lane(f"a{k}", roles[1], affine(n)) for k, n in enumerate(buffer.shape) if k and n > 1]
-    steps = tuple(
-        (lane.name, tuple(int(f"a{k}" == lane.name) for k in range(len(buffer.shape)))) for lane in lanes
-    )
+    steps = tuple((lane.name, tuple(int(f"a{k}" == lane.name) for k in range(len(buffer.shape)))) for lane in lanes)
     view = View(buffer.name, (affine(0),) * len(buffer.shape), steps, copy)
     name = scalar.name if isinstance(scalar, ScalarRef) else ""
     return Instr(
@@ -113,9 +111,8 @@ def _row_transfer(
 def masks(frame: Frame, rows: Sequence[Constraint], position: Mapping[str, Affine]) -> tuple[Constraint, ...]:
     """Constraints on dimensions as constraints on lanes: dim = first point + lane."""
     values = {d: start + var(d) for d, start in position.items()}
-    outside = {k: v for k, v in frame.outer.items()}
     loops = {k: var(v) for k, v in frame.loop_names.items()}
-    return tuple(Constraint(c.expr.substitute({**outside, **loops, **values}), c.equality) for c in rows)
+    return tuple(Constraint(c.expr.substitute({**frame.outer, **loops, **values}), c.equality) for c in rows)
 
 
 def _transfer(
@@ -309,9 +306,7 @@ def _transpose(
     )
 
 
-def _evict(
-    frame: Frame, spec: InstructionSpec, form: int, rows: Lane, free: Lane, source: View, target: View
-) -> Instr:
+def _evict(frame: Frame, spec: InstructionSpec, form: int, rows: Lane, free: Lane, source: View, target: View) -> Instr:
     body = spec.forms[form]
     value = body.value
     assert isinstance(value, OperandRef)

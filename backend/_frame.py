@@ -17,7 +17,9 @@ __all__ = ["Frame", "rotating"]
 
 @dataclass(slots=True)
 class Frame:
-    """outer: the statement's outer iterators -> sequential loop variables.  loop_names: kernel loop var -> program var."""
+    """outer: the statement's outer iterators -> sequential loop variables.  loop_names: kernel loop var -> program
+    var.
+    """
 
     kernel: Kernel
     machine: Machine
@@ -69,8 +71,10 @@ class Frame:
         if depth == 0:
             return affine(0)
         loop = self.kernel.loops[depth - 1]
-        return (var(self.loop_names[loop.var]) - self.rename(loop.lower)) // loop.step if loop.step > 1 else (
-            var(self.loop_names[loop.var]) - self.rename(loop.lower)
+        return (
+            (var(self.loop_names[loop.var]) - self.rename(loop.lower)) // loop.step
+            if loop.step > 1
+            else (var(self.loop_names[loop.var]) - self.rename(loop.lower))
         )
 
     def device_view(
@@ -107,7 +111,9 @@ def buffer_shape(p: Placement) -> tuple[int, ...]:
     return (*shape, *(s.size for s in p.spans if s.dim != p.partition))
 
 
-def placed_view(p: Placement, buffer: Buffer, offsets: Mapping[str, Affine], lanes: Sequence[str], copy: Affine) -> View:
+def placed_view(
+    p: Placement, buffer: Buffer, offsets: Mapping[str, Affine], lanes: Sequence[str], copy: Affine
+) -> View:
     """A view of a placement's buffer: `offsets` are distances from the starts of its spans, per dimension."""
     base: list[Affine] = [affine(0)]
     axis_of: dict[str, int] = {p.partition: 0} if p.partition is not None else {}

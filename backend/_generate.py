@@ -113,7 +113,7 @@ def _weighted(nodes: tuple[MappingNode, ...], at: Mapping[str, int], times: floa
     out: list[float] = []
     for node in nodes:
         if isinstance(node, Sequential):
-            inside = {**{v: 0 for v in node.lower.variables() | node.upper.variables()}, **at}
+            inside = {**dict.fromkeys(node.lower.variables() | node.upper.variables(), 0), **at}
             trips = max(0, node.upper.evaluate(inside) - node.lower.evaluate(inside))
             out += _weighted(node.body, at, times * trips)
         else:
@@ -124,5 +124,3 @@ def _weighted(nodes: tuple[MappingNode, ...], at: Mapping[str, int], times: floa
 def general_kernels(mapping: ProgramMapping) -> tuple[Kernel, ...]:
     """Kernels that run on the general engine."""
     return tuple(k for k in kernels(mapping.nodes) if k.remark)
-
-

@@ -1,4 +1,6 @@
-"""One kernel as loops and instructions: loads before, operations inside, stores behind the loop level where they stand."""
+"""One kernel as loops and instructions: loads before, operations inside, stores behind the loop level where
+they stand.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,22 @@ from dataclasses import replace
 
 from polyopt.backend._copies import emit_load, emit_store, masks
 from polyopt.backend._frame import Frame
-from polyopt.ir import Access, Const, Expr, Index, Indirect, Instr, Lane, Loop, Node, Read, View, map_accesses, rewrite, walk
+from polyopt.ir import (
+    Access,
+    Const,
+    Expr,
+    Index,
+    Indirect,
+    Instr,
+    Lane,
+    Loop,
+    Node,
+    Read,
+    View,
+    map_accesses,
+    rewrite,
+    walk,
+)
 from polyopt.ir.mapping import MicroOp, Placement
 from polyopt.sets import Affine, Constraint, var
 
@@ -96,9 +113,7 @@ def _lanes(frame: Frame, op: MicroOp) -> list[Lane]:
     return lanes
 
 
-def _instr(
-    frame: Frame, op: MicroOp, extra: tuple[tuple[str, bool], ...], guards: tuple[Constraint, ...]
-) -> Instr:
+def _instr(frame: Frame, op: MicroOp, extra: tuple[tuple[str, bool], ...], guards: tuple[Constraint, ...]) -> Instr:
     lanes = _lanes(frame, op)
     names = {lane.name for lane in lanes}
     starts = {d.name: frame.start(op.depth, d.name) for d in frame.kernel.dims}
@@ -147,9 +162,7 @@ def emit_general(frame: Frame) -> tuple[Node, ...]:
         if convex.is_empty():
             continue
         bounds = {d: convex.bounds(d, kernel.outer) for d in dims}
-        lanes = tuple(
-            Lane(d, spec.lanes[0].name, frame.rename(high - low + 1)) for d, (low, high) in bounds.items()
-        )
+        lanes = tuple(Lane(d, spec.lanes[0].name, frame.rename(high - low + 1)) for d, (low, high) in bounds.items())
         moved = {d: frame.rename(low) + var(d) for d, (low, _) in bounds.items()}
         operands = [(spec.forms[0].target.name, _general_view(frame, body.target, moved))]
         operands += [(names[a], _general_view(frame, a, moved)) for a in reads]
@@ -194,4 +207,3 @@ def _general_value(frame: Frame, value: Expr, names: dict[Access, str], moved: d
         return Index(frame.rename(e.value).substitute(moved)) if isinstance(e, Index) else e
 
     return rewrite(named, change)
-

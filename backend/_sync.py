@@ -1,8 +1,8 @@
 """Synchronisation derived from dependences between instruction sites.
 
-Two sites on different queues that touch the same array, one of them writing, must be ordered.  A later site waits for every
-earlier instance of the other; where the array rotates over copies, a site that comes round again waits only for the uses of
-the copy that it takes over.  Buffers that share bytes count as the same array.
+Two sites on different queues that touch the same array, one of them writing, must be ordered.  A later site waits for
+every earlier instance of the other; where the array rotates over copies, a site that comes round again waits only for
+the uses of the copy that it takes over.  Buffers that share bytes count as the same array.
 """
 
 from __future__ import annotations
@@ -157,9 +157,7 @@ def _reuses_bytes(nodes: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> boo
     return any(a.memory == b.memory and overlap(a, b) for k, a in enumerate(used) for b in used[k + 1 :])
 
 
-def _add_successions(
-    program: Program, arrays: Mapping[str, list[_Use]], waits: dict[str, dict[Wait, None]]
-) -> None:
+def _add_successions(program: Program, arrays: Mapping[str, list[_Use]], waits: dict[str, dict[Wait, None]]) -> None:
     """Writers of a buffer wait for every use of the buffers whose bytes it takes over."""
     for earlier, later in _successions(program):
         for y in arrays.get(later, []):

@@ -1,7 +1,8 @@
 """Time of one kernel from counts alone: every engine's busy time, and the longest of them.
 
-With copies prefetched one tile ahead the engines and the data movers work side by side, so the time is the largest busy time
-plus one latency of everything that cannot overlap: the first load, the first tile's computation and the last store.
+With copies prefetched one tile ahead the engines and the data movers work side by side, so the time is the largest
+busy time plus one latency of everything that cannot overlap: the first load, the first tile's computation and the
+last store.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ class OpCost:
 
 @dataclass(frozen=True, slots=True)
 class PlacementCost:
-    """`count` copies between device memory and the chip, `rows` runs of `row_bytes` bytes each; `is_store` direction."""
+    """`count` copies between device memory and the chip, `rows` runs of `row_bytes` bytes each; `is_store`
+    direction.
+    """
 
     count: float
     rows: float

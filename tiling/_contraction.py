@@ -1,7 +1,8 @@
 """Candidates that run a sum of products on a contraction instruction.
 
 Each dimension is classed by which of target, first and second operand it moves; a lane of the specification takes the
-dimensions of its own class, whatever they are called.  The rest become loops: batches outside, further reductions inside.
+dimensions of its own class, whatever they are called.  The rest become loops: batches outside, further reductions
+inside.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ __all__ = ["contraction_sketches"]
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """One way to feed the lanes.  stationary/moving order is the specification's; factors: (operand name, expression)."""
+    """One way to feed the lanes.  stationary/moving order is the specification's; factors: (operand name,
+    expression).
+    """
 
     spec: InstructionSpec
     factors: tuple[tuple[str, Expr], ...]
@@ -41,9 +44,9 @@ def contraction_sketches(problem: Problem) -> Iterator[Sketch]:
     if problem.body.combine != "+" or not problem.reduced:
         return
     for assignment in _assignments(problem):
-        found = [s for s in _variants(problem, assignment)]
+        found = list(_variants(problem, assignment))
         if found:
-            yield min(found, key=lambda s: _rank(s))
+            yield min(found, key=_rank)
 
 
 def _rank(sketch: Sketch) -> tuple[float, float, int]:
@@ -117,13 +120,16 @@ def _variants(problem: Problem, a: Assignment) -> Iterator[Sketch]:
 def _loop_orders(
     problem: Problem, a: Assignment, tiles: Mapping[str, int]
 ) -> Iterator[tuple[tuple[LoopShape, ...], int]]:
-    """Batches outside, then the tiled parallel dimensions in every order, an optional block of one of them, reductions."""
+    """Batches outside, then the tiled parallel dimensions in every order, an optional block of one of them,
+    reductions.
+    """
     form = a.spec.forms[0]
     free = [d for role in form.target.lanes for d in a.lanes[role] if problem.is_long(d, tiles[d])]
     tiled = [d for d in free if tiles[d] > 1]
     batch = [d for d in problem.dims if d not in problem.reduced and d not in tiled and problem.is_long(d, tiles[d])]
     inner = sorted(
-        (d for d in problem.reduced if problem.is_long(d, tiles[d])), key=lambda d: (tiles[d] > 1, problem.dims.index(d))
+        (d for d in problem.reduced if problem.is_long(d, tiles[d])),
+        key=lambda d: (tiles[d] > 1, problem.dims.index(d)),
     )
     tail = [LoopShape(d, f"{d}_t", tiles[d]) for d in inner]
     head = [LoopShape(d, f"{d}_t", tiles[d]) for d in batch]
@@ -142,8 +148,7 @@ def _blocks(extent: int, tile: int) -> Iterator[int]:
     """Multiples of the tile that cut `extent` into 2, 3, 4, 6, 8, ... equal blocks."""
     seen: set[int] = set()
     for parts in (2, 3, 4, 6, 8, 12, 16):
-        block = -(-extent // parts // tile) * tile if extent // parts >= tile else 0
-        block = -(-(-(-extent // parts)) // tile) * tile
+        block = -(-extent // (parts * tile)) * tile
         if tile < block < extent and block not in seen:
             seen.add(block)
             yield block
@@ -188,7 +193,10 @@ class _Builder:
                     if self.homes.setdefault(term, home) != home:
                         return False
         for name, term in self.terms.items():
-            if isinstance(term, Const) or self.homes.setdefault(term, self.a.partition_of[name]) != self.a.partition_of[name]:
+            if (
+                isinstance(term, Const)
+                or self.homes.setdefault(term, self.a.partition_of[name]) != self.a.partition_of[name]
+            ):
                 return False
         for op in self.before:
             home = next(iter(dict(op.lanes)[self.problem.machine.spec(op.spec).forms[op.form].target.lanes[0]]), None)
@@ -243,9 +251,7 @@ class _Builder:
                 self._place(placements, term, loops, reduce_depth, op.depth, depths, accumulators[0])
         target = problem.body.target
         home = self.home
-        stored = place_access(
-            problem, target, loops, self.tiles, home, self.memory, depth=reduce_depth, store=True
-        )
+        stored = place_access(problem, target, loops, self.tiles, home, self.memory, depth=reduce_depth, store=True)
         read = any(t == target for op in finish for _, t in (*op.operands, *op.scalars))
         placements[target] = replace(stored, direction="update") if read else stored
         return Sketch(
@@ -298,5 +304,3 @@ def _product(choices: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
     for first in choices[0]:
         for rest in _product(choices[1:]):
             yield (first, *rest)
-
-

@@ -1,7 +1,7 @@
 """Covering an expression tree with instructions, the largest matching form first (maximal munch).
 
-The result is three-address code: a list of operations on terms, each one instruction of the machine.  Which dimension lies
-on the partitions is decided before, since a scalar slot holds one value per partition.
+The result is three-address code: a list of operations on terms, each one instruction of the machine.  Which dimension
+lies on the partitions is decided before, since a scalar slot holds one value per partition.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class Cover:
 
 
 def expr_dtype(expr: Expr, dtypes: Mapping[str, str]) -> str:
-    """The element type in which `expr` is computed: comparisons give bool, otherwise the widest float or integer inside."""
+    """The element type in which `expr` is computed: comparisons give bool, otherwise the widest float or integer
+    inside.
+    """
     if isinstance(expr, Cast):
         return expr.dtype
     if isinstance(expr, Read):
@@ -96,7 +98,11 @@ def _cover_node(cover: Cover, expr: Expr, target: Access | None, element: str) -
         if isinstance(expr, Read):
             if cover.dtypes[expr.access.tensor] == element or not dtype(element).is_float:
                 return expr.access
-            return expr.access if _exactly_wider(cover.dtypes[expr.access.tensor], element) else _copy(cover, expr.access, None, element)
+            return (
+                expr.access
+                if _exactly_wider(cover.dtypes[expr.access.tensor], element)
+                else _copy(cover, expr.access, None, element)
+            )
         if isinstance(expr, Const):
             return expr
     best: tuple[tuple[int, ...], InstructionSpec, int, Match] | None = None
@@ -107,12 +113,19 @@ def _cover_node(cover: Cover, expr: Expr, target: Access | None, element: str) -
             for match in unify(form.value, expr, cover.is_scalar):
                 if not _acceptable(cover, spec, match, element):
                     continue
-                rank = (_size(form.value), len(match.scalars), -len(match.operands), -cover.machine.instructions.index(spec))
+                rank = (
+                    _size(form.value),
+                    len(match.scalars),
+                    -len(match.operands),
+                    -cover.machine.instructions.index(spec),
+                )
                 if best is None or rank > best[0]:
                     best = (rank, spec, number, match)
     if best is None:
         what = f"operator {expr.op!r}" if isinstance(expr, Apply) else type(expr).__name__.lower()
-        raise UnsupportedError(f"no instruction of {cover.machine.name} computes {what} as {element}", id="no-instruction")
+        raise UnsupportedError(
+            f"no instruction of {cover.machine.name} computes {what} as {element}", id="no-instruction"
+        )
     return _emit(cover, expr, best[1], best[2], best[3], target, element)
 
 
@@ -122,10 +135,15 @@ def _acceptable(cover: Cover, spec: InstructionSpec, match: Match, element: str)
     for ref, sub in match.operands:
         if isinstance(sub, Const) and len(match.operands) == 1:
             return False
-        if expr_dtype(stripped(sub, cover.dtypes), cover.dtypes) not in spec.operand(ref.name).dtypes and not isinstance(sub, Const):
+        if expr_dtype(stripped(sub, cover.dtypes), cover.dtypes) not in spec.operand(
+            ref.name
+        ).dtypes and not isinstance(sub, Const):
             return False
     for name, sub in match.scalars:
-        if not isinstance(sub, Const) and expr_dtype(stripped(sub, cover.dtypes), cover.dtypes) not in spec.operand(name).dtypes:
+        if (
+            not isinstance(sub, Const)
+            and expr_dtype(stripped(sub, cover.dtypes), cover.dtypes) not in spec.operand(name).dtypes
+        ):
             return False
     return True
 
@@ -183,7 +201,9 @@ def _pad(machine: Machine) -> str:
 def _copy(cover: Cover, term: Term, target: Access | None, element: str) -> Term:
     """`target = term`, rounding to `element`."""
     dims = term.dims if isinstance(term, Temp) else cover.dims_of(Read(term)) if isinstance(term, Access) else ()
-    source = term.dtype if isinstance(term, Temp) else cover.dtypes[term.tensor] if isinstance(term, Access) else element
+    source = (
+        term.dtype if isinstance(term, Temp) else cover.dtypes[term.tensor] if isinstance(term, Access) else element
+    )
     for spec in cover.machine.instructions:
         for number, form in enumerate(spec.forms):
             if not is_pointwise(spec) or not isinstance(form.value, OperandRef):

@@ -1,4 +1,6 @@
-"""From a sketch to a kernel: exact bounds of loops, spans of buffers and masks, symbolic in sizes and outer iterators."""
+"""From a sketch to a kernel: exact bounds of loops, spans of buffers and masks, symbolic in sizes and outer
+iterators.
+"""
 
 from __future__ import annotations
 
@@ -113,7 +115,9 @@ def _at_most(problem: Problem, width: Affine, limit: int) -> bool:
 
 
 def _check_masks(sketch: Sketch, placements: tuple[Placement, ...]) -> None:
-    """Instances that tiles run beyond the domain must not count: their factors are zero, masked, or they are not stored."""
+    """Instances that tiles run beyond the domain must not count: their factors are zero, masked, or they are not
+    stored.
+    """
     problem = sketch.problem
     if problem.space.box is not None or not problem.reduced:
         return

@@ -1,7 +1,7 @@
 """Splitting dimensions so that accesses through reshapes become linear.
 
-`T[c // 64, c % 64]` over 0 <= c < 256 becomes `T[c1, c0]` with c = 64*c1 + c0: an exact change of the iteration space that needs
-the extent to be a multiple of the divisor (otherwise the dimension stays as it is).
+`T[c // 64, c % 64]` over 0 <= c < 256 becomes `T[c1, c0]` with c = 64*c1 + c0: an exact change of the iteration space
+that needs the extent to be a multiple of the divisor (otherwise the dimension stays as it is).
 """
 
 from __future__ import annotations
@@ -102,7 +102,9 @@ def _simplified(statement: Statement, ranges: Mapping[str, Interval]) -> Stateme
         return Access(
             a.tensor,
             tuple(
-                Indirect(access(s.access), simplify(s.offset, ranges)) if isinstance(s, Indirect) else simplify(s, ranges)
+                Indirect(access(s.access), simplify(s.offset, ranges))
+                if isinstance(s, Indirect)
+                else simplify(s, ranges)
                 for s in a.subscripts
             ),
         )

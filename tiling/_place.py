@@ -15,7 +15,9 @@ __all__ = ["natural_depth", "place_access", "place_temp"]
 
 
 def natural_depth(dims: Sequence[str], loops: Sequence[LoopShape]) -> int:
-    """Number of loops down to the last one that moves a term along one of `dims`: inside it, the term's tile is constant."""
+    """Number of loops down to the last one that moves a term along one of `dims`: inside it, the term's tile is
+    constant.
+    """
     return max((k + 1 for k, loop in enumerate(loops) if loop.dim in dims), default=0)
 
 
@@ -37,7 +39,9 @@ def place_access(
     depth: int | None = None,
     store: bool = False,
 ) -> SketchPlacement:
-    """Buffer of an access at `depth` (default: the natural one), transposed on the way when its rows lie along `partition`."""
+    """Buffer of an access at `depth` (default: the natural one), transposed on the way when its rows lie along
+    `partition`.
+    """
     dims = problem.dims_of(access)
     at = natural_depth(dims, loops) if depth is None else depth
     sizes = {d: covered(problem, d, loops[:at], tiles) for d in dims}

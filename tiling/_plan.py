@@ -1,4 +1,6 @@
-"""The mapping of a whole program: every leaf of the loop tree becomes one kernel, the cheapest candidate that is exact."""
+"""The mapping of a whole program: every leaf of the loop tree becomes one kernel, the cheapest candidate that
+is exact.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ from dataclasses import replace
 from polyopt.errors import CapacityError, Diagnostic, UnsupportedError
 from polyopt.hwcost import KernelCost
 from polyopt.ir import Access, Expr, Indirect, Scop, Statement, Tensor
-from polyopt.ir.mapping import Kernel, Mapping as ProgramMapping, MappingNode, Sequential
+from polyopt.ir.mapping import Kernel, MappingNode, Sequential
+from polyopt.ir.mapping import Mapping as ProgramMapping
 from polyopt.machine import Machine
 from polyopt.schedule import Leaf, LoopTree, SequentialLoop, leaves
 from polyopt.sets import Affine, Constraint, Set, maximum, minimum, var
@@ -40,7 +43,9 @@ def plan_mapping(
 
 
 class _Planner:
-    def __init__(self, scop: Scop, machine: Machine, at: Mapping[str, int] | None, initials: Mapping[str, Expr]) -> None:
+    def __init__(
+        self, scop: Scop, machine: Machine, at: Mapping[str, int] | None, initials: Mapping[str, Expr]
+    ) -> None:
         self.scop, self.machine, self.initials = scop, machine, initials
         self.fixed = all(p in (at or {}) for p in scop.params)
         self.sizes = {p: (at or {}).get(p, DEFAULT_SIZE) for p in scop.params}
@@ -48,7 +53,9 @@ class _Planner:
         self.ranges: tuple[tuple[Affine, Affine], ...] = ()
         self.tensors: dict[str, Tensor] = scop.tensor_map()
 
-    def nodes(self, tree: tuple[LoopTree, ...], outer: Mapping[str, tuple[str, ...]], level: int) -> tuple[MappingNode, ...]:
+    def nodes(
+        self, tree: tuple[LoopTree, ...], outer: Mapping[str, tuple[str, ...]], level: int
+    ) -> tuple[MappingNode, ...]:
         return tuple(node for t in tree for node in self._node(t, outer, level))
 
     def _node(self, node: LoopTree, outer: Mapping[str, tuple[str, ...]], level: int) -> Iterator[MappingNode]:

@@ -22,7 +22,9 @@ IDENTITY: dict[str, float] = {"+": 0.0, "*": 1.0, "min": float("inf"), "max": fl
 """Neutral element of each combiner on floats."""
 
 ROW_ELEMENTS = 2048
-"""Points of the free lanes in one tile before capacity is looked at: DMA rows of several KiB (machine-independent start)."""
+"""Points of the free lanes in one tile before capacity is looked at: DMA rows of several KiB
+(machine-independent start).
+"""
 
 
 def pointwise_sketches(problem: Problem) -> Iterator[Sketch]:
@@ -214,7 +216,14 @@ class _Builder:
             names = {total: sum_term}
             types = {ACCUMULATED: wide}
             self._emit(
-                finish, body.target, element, depth=self.reduce_depth, after=True, prefix="e", extra=types, replaced=names
+                finish,
+                body.target,
+                element,
+                depth=self.reduce_depth,
+                after=True,
+                prefix="e",
+                extra=types,
+                replaced=names,
             )
 
     def _masked(self, value: Term, element: str, combine: str) -> Term:
@@ -268,9 +277,7 @@ class _Builder:
     def _initialise(self, term: Term, value: float, element: str, dims: tuple[str, ...]) -> None:
         spec = fill_spec(self.problem.machine, element, self.memory)
         scalar = next(o.name for o in spec.operands if o.name != spec.forms[0].target.name)
-        fill = MicroOp(
-            spec.name, 0, spec.engines[0], (), term, spec.forms[0].target.name, ((scalar, Const(value)),)
-        )
+        fill = MicroOp(spec.name, 0, spec.engines[0], (), term, spec.forms[0].target.name, ((scalar, Const(value)),))
         laned = with_lanes(self.problem, fill, self.tiles, self.partition)
         self.ops.append(replace(laned, depth=self.reduce_depth))
 
@@ -296,7 +303,14 @@ class _Builder:
 
     def _target(self, target: Access, read: SketchPlacement | None) -> SketchPlacement:
         made = place_access(
-            self.problem, target, self.loops, self.tiles, self.partition, self.memory, depth=self.reduce_depth, store=True
+            self.problem,
+            target,
+            self.loops,
+            self.tiles,
+            self.partition,
+            self.memory,
+            depth=self.reduce_depth,
+            store=True,
         )
         return replace(made, direction="update") if read is not None else made
 

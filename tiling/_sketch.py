@@ -1,4 +1,6 @@
-"""A candidate mapping of one kernel in numbers only: tile sizes, trip counts, buffer sizes.  Cheap to make and to compare."""
+"""A candidate mapping of one kernel in numbers only: tile sizes, trip counts, buffer sizes.  Cheap to make and
+to compare.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +117,9 @@ def _copy_cost(sketch: Sketch, p: SketchPlacement, access: Access) -> PlacementC
         points *= p.partition_tile
     gathered = any(isinstance(s, Indirect) for s in access.subscripts[-1:])
     run = 1 if run_dim is None or run_dim == rows_of or gathered else p.sizes.get(run_dim, 1)
-    return PlacementCost(sketch.count(p.depth), max(1, points // max(1, run)), run * element_bytes, p.direction == "store")
+    return PlacementCost(
+        sketch.count(p.depth), max(1, points // max(1, run)), run * element_bytes, p.direction == "store"
+    )
 
 
 def _transpose_cost(sketch: Sketch, p: SketchPlacement) -> list[OpCost]:

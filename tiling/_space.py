@@ -1,4 +1,6 @@
-"""The iteration space of one kernel: bounds of its dimensions inside any prefix of its tile loops, exactly and symbolically."""
+"""The iteration space of one kernel: bounds of its dimensions inside any prefix of its tile loops, exactly and
+symbolically.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from dataclasses import dataclass
 
 from polyopt.errors import UnsupportedError
 from polyopt.ir.mapping import Span
-from polyopt.sets import Affine, Constraint, Set, affine, maximum, minimum
+from polyopt.sets import Affine, Constraint, Set, affine, minimum
 
 __all__ = ["LoopShape", "Space"]
 
@@ -120,4 +122,3 @@ def _bounds(domain: Set, dim: str, known: Sequence[str]) -> tuple[Affine, Affine
         return affine(0), affine(0)
     low, high = domain.bounds(dim, known)
     return low, high + 1
-

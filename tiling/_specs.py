@@ -95,7 +95,12 @@ def masking_spec(machine: Machine, element: str) -> InstructionSpec | None:
     """A specification `O = select(mask, A, scalar)` for this element type."""
     for s in machine.instructions:
         value = s.forms[0].value
-        if s.kind == "compute" and isinstance(value, OpRef) and value.op == "select" and isinstance(value.args[0], MaskRef):
+        if (
+            s.kind == "compute"
+            and isinstance(value, OpRef)
+            and value.op == "select"
+            and isinstance(value.args[0], MaskRef)
+        ):
             if element in s.operand(s.forms[0].target.name).dtypes:
                 return s
     return None

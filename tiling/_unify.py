@@ -102,7 +102,13 @@ def affine_condition(expr: Expr) -> tuple[Constraint, ...] | None:
     a, b = affine_value(expr.args[0]), affine_value(expr.args[1])
     if a is None or b is None:
         return None
-    rows = {"<": (b - a - 1, False), "<=": (b - a, False), ">": (a - b - 1, False), ">=": (a - b, False), "==": (a - b, True)}
+    rows = {
+        "<": (b - a - 1, False),
+        "<=": (b - a, False),
+        ">": (a - b - 1, False),
+        ">=": (a - b, False),
+        "==": (a - b, True),
+    }
     row, equality = rows[expr.op]
     return (Constraint(row, equality),)
 

@@ -1,7 +1,7 @@
 """A Mapping: how every statement runs on a machine, before code is generated.
 
-Per kernel: an instruction for each operation, which dimensions are lanes, the tile loops, where each operand's copy stands,
-transposes, buffer counts.  Everything that a cost model needs and a generator follows is here.
+Per kernel: an instruction for each operation, which dimensions are lanes, the tile loops, where each operand's copy
+stands, transposes, buffer counts.  Everything that a cost model needs and a generator follows is here.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ Term = Access | Temp | Const
 class MicroOp:
     """One operation of a statement after covering its expression with instruction specifications.
 
-    operands and scalars: (name in the specification, term); slots: (operator slot, chosen operator); lanes: (lane of the
-    specification, dimensions that feed it).  target: a temp, or the statement's own access for the last operation.
-    mask and index are in terms of dimensions.  depth: how many of the kernel's loops enclose it; after: it stands behind
-    the loops at that depth, not before them.
+    operands and scalars: (name in the specification, term); slots: (operator slot, chosen operator); lanes: (lane of
+    the specification, dimensions that feed it).  target: a temp, or the statement's own access for the last operation.
+    mask and index are in terms of dimensions.  depth: how many of the kernel's loops enclose it; after: it stands
+    behind the loops at that depth, not before them.
     """
 
     spec: str
@@ -78,7 +78,9 @@ class Dim:
 
 @dataclass(frozen=True, slots=True)
 class TileLoop:
-    """One loop of a kernel: `var` runs over starts of steps of `dim`; bounds (upper excluded) in terms of what is outside."""
+    """One loop of a kernel: `var` runs over starts of steps of `dim`; bounds (upper excluded) in terms of what is
+    outside.
+    """
 
     dim: str
     var: str
@@ -104,8 +106,8 @@ class Placement:
 
     depth: how many of the kernel's loops enclose its copy.  partition: the dimension on the partitions (None: one
     partition), in steps of `partition_tile`.  spans: the covered points of every dimension it moves along.
-    through: for an access whose contiguous dimension lies on the partitions, the dimension on the partitions of the copy
-    that is then transposed.  fill: the value outside `mask` (None: the copy covers the whole box).
+    through: for an access whose contiguous dimension lies on the partitions, the dimension on the partitions of the
+    copy that is then transposed.  fill: the value outside `mask` (None: the copy covers the whole box).
     """
 
     term: Term
@@ -130,8 +132,8 @@ class Kernel:
     """One statement on the machine.
 
     outer: iterators that surrounding sequential loops fix.  spans: (depth, what each dimension covers inside that many
-    loops), for every depth at which operations stand.  guards: constraints on outer iterators without which nothing runs.
-    remark: why the statement runs on the general engine (then there are no operations), else empty.
+    loops), for every depth at which operations stand.  guards: constraints on outer iterators without which nothing
+    runs. remark: why the statement runs on the general engine (then there are no operations), else empty.
     """
 
     statement: Statement

@@ -1,13 +1,15 @@
 """A generated accelerator program: loops with affine bounds around instructions on affine views of buffers.
 
-Everything is symbolic in the parameters and the surrounding loop variables, so a Program is itself a loop nest over a larger
-set of cells (device memory, scratchpad, accumulator).  An instruction is a small box of **lanes**; a view says which cell each
-lane point touches.  Sequential program order gives the meaning; `waits` give the order that the machine must keep.
+Everything is symbolic in the parameters and the surrounding loop variables, so a Program is itself a loop nest over a
+larger set of cells (device memory, scratchpad, accumulator).  An instruction is a small box of **lanes**; a view says
+which cell each lane point touches.  Sequential program order gives the meaning; `waits` give the order that the
+machine must keep.
 
-Rules.  Lanes of extent <= 0 make an instruction a no-op.  A reduction (`O += ...`) sums over its lanes that O lacks; with
-attribute `accumulate` false (or a specification that never accumulates) it starts from the identity, else from O's old
-value.  A masked instruction touches no operand outside its mask, except a body that mentions `mask`, which runs on the whole
-box.  A transfer casts when the element types differ.  An operand's partition axis is axis 0 of its buffer.
+Rules.  Lanes of extent <= 0 make an instruction a no-op.  A reduction (`O += ...`) sums over its lanes that O lacks;
+with attribute `accumulate` false (or a specification that never accumulates) it starts from the identity, else from
+O's old value.  A masked instruction touches no operand outside its mask, except a body that mentions `mask`, which
+runs on the whole box.  A transfer casts when the element types differ.  An operand's partition axis is axis 0 of its
+buffer.
 """
 
 from __future__ import annotations
@@ -88,10 +90,10 @@ class Wait:
     """Start only after earlier instructions have completed.
 
     `site` names an instruction site or a whole queue (then every instruction of that queue counts).
-    `loop` is None: every such instance before this point of the program order.  Otherwise every such instance except those
-    of the last `distance` iterations of the enclosing loop `loop`, the present one counted as the first: `distance` = 1
-    leaves out the present iteration, 2 the present and the one before, ...  Iterations are those of the present run of the
-    loop: instances from before the loop was entered always count.
+    `loop` is None: every such instance before this point of the program order.  Otherwise every such instance except
+    those of the last `distance` iterations of the enclosing loop `loop`, the present one counted as the first:
+    `distance` = 1 leaves out the present iteration, 2 the present and the one before, ...  Iterations are those of
+    the present run of the loop: instances from before the loop was entered always count.
     """
 
     site: str
@@ -107,11 +109,12 @@ class Instr:
     lanes: the box.  guards: the instruction is skipped unless all hold (no lanes inside).  mask: only lane points where
     all hold are touched (lane names and loop variables inside), for opcodes whose specification allows it.
     operands: (operand name of the specification, view), outputs first.  statement: the source statement, for messages.
-    attrs: `form` (which body of the specification, from 0), the chosen operator of every operator slot, the value of every
-    scalar slot that is an immediate (a scalar slot may be an operand instead, one value per partition), `accumulate`.
-    index: the affine value (of lanes, loop variables and parameters) of a body that says `index`.
-    value: for the general instruction only, the expression of one lane point; `Read(Access(operand, ()))` is an operand's
-    value, and views may use lane names in any quasi-affine way in their bases; lane points run in lexicographic order.
+    attrs: `form` (which body of the specification, from 0), the chosen operator of every operator slot, the value of
+    every scalar slot that is an immediate (a scalar slot may be an operand instead, one value per partition),
+    `accumulate`. index: the affine value (of lanes, loop variables and parameters) of a body that says `index`.
+    value: for the general instruction only, the expression of one lane point; `Read(Access(operand, ()))` is an
+    operand's value, and views may use lane names in any quasi-affine way in their bases; lane points run in
+    lexicographic order.
     """
 
     site: str

@@ -1,7 +1,8 @@
-"""Cost formulas of machine files: arithmetic on lane extents and on operand dtypes and memories, never evaluated as code.
+"""Cost formulas of machine files: arithmetic on lane extents and on operand dtypes and memories, never evaluated as
+code.
 
-`max(min(64, m), n) * (4 if W.dtype == 'float32' else 1)`: names are lanes (products of the instruction's lane extents of that
-role), `X.dtype` and `X.memory` describe operands, `points` is the product of all lanes.
+`max(min(64, m), n) * (4 if W.dtype == 'float32' else 1)`: names are lanes (products of the instruction's lane extents
+of that role), `X.dtype` and `X.memory` describe operands, `points` is the product of all lanes.
 """
 
 from __future__ import annotations

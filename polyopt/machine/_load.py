@@ -210,4 +210,3 @@ class _Loader:
     def one_of(self, value: Any, known: Iterable[str], path: str) -> None:
         if value not in tuple(known):
             raise MachineFileError(f"{self.where}: {path} is {value!r}{nearest(str(value), known)}")
-

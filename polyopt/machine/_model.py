@@ -28,7 +28,8 @@ class Figure:
 class Memory:
     """kind: 'device', 'scratchpad' or 'accumulator'.  On-chip memories are `partitions` x `bytes_per_partition`.
 
-    bank_bytes: bytes of one bank per partition (0: no banks).  starts: (largest partition count, allowed first partitions).
+    bank_bytes: bytes of one bank per partition (0: no banks).  starts: (largest partition count, allowed first
+    partitions).
     """
 
     name: str

@@ -1,8 +1,9 @@
 """The body of an instruction specification: a one-statement loop nest over lanes, written as text.
 
 `O[m, n] += W[k, m] * X[k, n]` reads: for all lanes, combine the right side into O.  Names with subscripts are operands;
-lower-case calls whose name is declared under `ops` are operator slots (`op(A[p, f], B[p, f])`); bare names declared under
-`scalars` are immediates or one-value-per-partition operands; `mask` and `index` are the instruction's affine predicate and value.
+lower-case calls whose name is declared under `ops` are operator slots (`op(A[p, f], B[p, f])`); bare names declared
+under `scalars` are immediates or one-value-per-partition operands; `mask` and `index` are the instruction's affine
+predicate and value.
 """
 
 from __future__ import annotations
@@ -13,7 +14,18 @@ from dataclasses import dataclass
 
 from polyopt.errors import MachineFileError
 
-__all__ = ["Body", "IndexRef", "MaskRef", "OpRef", "OperandRef", "Pattern", "ScalarRef", "operand_refs", "parse_body", "scalar_refs"]
+__all__ = [
+    "Body",
+    "IndexRef",
+    "MaskRef",
+    "OpRef",
+    "OperandRef",
+    "Pattern",
+    "ScalarRef",
+    "operand_refs",
+    "parse_body",
+    "scalar_refs",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Integer sets addressed by dimension name.
 
-isl matches dimensions by position, so `{[i]}` and `{[j]}` are equal there.  Here two sets meet only when they have the same
-tuple name and the same dimension names; another order of the dimensions is lined up first.
+isl matches dimensions by position, so `{[i]}` and `{[j]}` are equal there.  Here two sets meet only when they have
+the same tuple name and the same dimension names; another order of the dimensions is lined up first.
 """
 
 from __future__ import annotations
@@ -120,7 +120,8 @@ class Set:
         return [[constraint_to_affine(c) for c in b.get_constraints()] for b in parts]
 
     def bounds(self, dim: str, known: Iterable[str] = ()) -> tuple[Affine, Affine]:
-        """Inclusive (lower, upper) of `dim` in terms of parameters and the dims in `known`; other dims are projected out.
+        """Inclusive (lower, upper) of `dim` in terms of parameters and the dims in `known`; other dims are projected
+        out.
 
         Raises InputError when unbounded, InternalError when the set is empty.
         """
