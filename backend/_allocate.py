@@ -36,7 +36,8 @@ def _place(machine: str, memory: Memory, group: list[Buffer], turn: dict[str, in
     if total > memory.bytes_per_partition:
         rows = ", ".join(f"{b.name} {b.copies} x {s} B" for s, b in zip(sizes, group, strict=True))
         raise CapacityError(
-            f"{memory.name} of {machine} has {memory.bytes_per_partition} B a partition, the kernel needs {total} B: {rows}",
+            f"{memory.name} of {machine} has {memory.bytes_per_partition} B a partition, "
+            f"the kernel needs {total} B: {rows}",
             help="use smaller tiles or fewer copies",
         )
     half = memory.bytes_per_partition // 2 // unit * unit

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from polyopt.backend._frame import Frame, placed_view
 from polyopt.ir import Access, Buffer, Indirect, Instr, Lane, Loop, Node, View
 from polyopt.ir.mapping import Placement, Span
-from polyopt.machine import InstructionSpec, Machine, OperandRef, ScalarRef
+from polyopt.machine import InstructionSpec, Machine, ScalarRef
 from polyopt.sets import Affine, Constraint, affine, minimum, var
-from polyopt.tiling import copy_specs, fill_spec, transpose_spec
+from polyopt.tiling import copy_specs, fill_spec, moved_operand, transpose_spec
 
 __all__ = ["emit_fill", "emit_load", "emit_store"]
 
@@ -128,8 +128,7 @@ def _transfer(
 ) -> Instr:
     spec = transfer_spec(frame.machine)
     form = spec.forms[0]
-    value = form.value
-    assert isinstance(value, OperandRef)
+    value = moved_operand(form)
     return Instr(
         site=frame.names.new(f"{frame.kernel.statement.name}_{'st' if store else 'ld'}_{access.tensor}"),
         opcode=spec.name,
@@ -292,8 +291,7 @@ def _transpose(
     frame: Frame, spec: InstructionSpec, source_rows: Lane, target_rows: Lane, source: View, target: View
 ) -> Instr:
     form = spec.forms[0]
-    value = form.value
-    assert isinstance(value, OperandRef)
+    value = moved_operand(form)
     lanes = (replace(source_rows, role=value.lanes[0]), replace(target_rows, role=value.lanes[1]))
     return Instr(
         site=frame.names.new(f"{frame.kernel.statement.name}_turn"),
@@ -308,8 +306,7 @@ def _transpose(
 
 def _evict(frame: Frame, spec: InstructionSpec, form: int, rows: Lane, free: Lane, source: View, target: View) -> Instr:
     body = spec.forms[form]
-    value = body.value
-    assert isinstance(value, OperandRef)
+    value = moved_operand(body)
     lanes = (replace(rows, role=body.target.lanes[0]), replace(free, role=body.target.lanes[1]))
     return Instr(
         site=frame.names.new(f"{frame.kernel.statement.name}_evict"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from polyopt.errors import UnsupportedError
 from polyopt.ir import Access, Apply, Const, Expr, Indirect, Read, dtype
 from polyopt.ir.mapping import MicroOp, Temp, Term
@@ -12,7 +14,7 @@ from polyopt.sets import affine
 from polyopt.tiling._cover import Cover, cover_value, expr_dtype
 from polyopt.tiling._place import place_access, place_temp
 from polyopt.tiling._problem import ACCUMULATED, Problem
-from polyopt.tiling._sketch import Sketch, SketchPlacement
+from polyopt.tiling._sketch import Sketch, SketchPlacement, sketch_bytes
 from polyopt.tiling._space import LoopShape
 from polyopt.tiling._specs import fill_spec, folds, masking_spec
 
@@ -30,7 +32,8 @@ ROW_ELEMENTS = 2048
 def pointwise_sketches(problem: Problem) -> Iterator[Sketch]:
     """One candidate for each choice of the partition dimension."""
     parallel = [d for d in problem.dims if d not in problem.reduced]
-    for partition in parallel or [None]:
+    partitions: list[str | None] = [*parallel] or [None]
+    for partition in partitions:
         for elements in (ROW_ELEMENTS, ROW_ELEMENTS // 4, 128, 16, 1):
             sketch = _sketch(problem, partition, elements)
             if sketch is not None:
@@ -40,8 +43,6 @@ def pointwise_sketches(problem: Problem) -> Iterator[Sketch]:
 
 def identity_of(op: str, element: str) -> float:
     """The neutral element of `op` in an element type."""
-    import numpy as np
-
     kind = dtype(element)
     if kind.is_float or op in ("+", "*"):
         return IDENTITY[op]
@@ -81,8 +82,6 @@ def term_dims(problem: Problem, term: Term) -> tuple[str, ...]:
 
 
 def _sketch(problem: Problem, partition: str | None, elements: int) -> Sketch | None:
-    from polyopt.tiling._sketch import sketch_bytes
-
     tiles = _tiles(problem, partition, elements)
     loops = _loops(problem, tiles, partition)
     reduce_depth = sum(1 for loop in loops if loop.dim not in problem.reduced)
@@ -208,12 +207,12 @@ class _Builder:
         folded = self._fold(value, value_type, body.combine, kept, wide, None if loops_inside else sum_term)
         if loops_inside:
             self._initialise(sum_term, identity_of(body.combine, wide), wide, kept)
-            names = {total: sum_term, part: folded}
+            names: dict[Term, Term] = {total: sum_term, part: folded}
             combine = Apply(body.combine, (Read(total), Read(part)))
             types = {ACCUMULATED: wide, "$part": _term_dtype(problem, folded)}
             self._emit(combine, total, wide, depth=inner, after=False, prefix="c", extra=types, replaced=names)
         if not direct:
-            names = {total: sum_term}
+            ends: dict[Term, Term] = {total: sum_term}
             types = {ACCUMULATED: wide}
             self._emit(
                 finish,
@@ -223,7 +222,7 @@ class _Builder:
                 after=True,
                 prefix="e",
                 extra=types,
-                replaced=names,
+                replaced=ends,
             )
 
     def _masked(self, value: Term, element: str, combine: str) -> Term:

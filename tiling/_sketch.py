@@ -14,7 +14,7 @@ from polyopt.ir.mapping import MicroOp, Temp, Term
 from polyopt.machine import OperandKind
 from polyopt.tiling._problem import Problem
 from polyopt.tiling._space import LoopShape
-from polyopt.tiling._specs import copy_specs, transpose_spec
+from polyopt.tiling._specs import copy_specs, moved_operand, transpose_spec
 
 __all__ = ["Sketch", "SketchPlacement", "lanes_of", "sketch_bytes", "sketch_cost"]
 
@@ -129,13 +129,14 @@ def _transpose_cost(sketch: Sketch, p: SketchPlacement) -> list[OpCost]:
     q, along = p.sizes.get(p.through, 1), p.sizes.get(p.partition, 1)
     rest = prod(s for d, s in p.sizes.items() if d not in (p.through, p.partition))
     blocks = -(-q // 128) * -(-along // 128) * rest * sketch.count(p.depth)
-    form = spec.forms[0]
+    form, source = spec.forms[0], moved_operand(spec.forms[0])
     into = spec.operand(form.target.name).memories[0]
-    lanes = {form.value.lanes[0]: min(q, 128), form.value.lanes[1]: min(along, 128)}
-    kinds = {form.value.name: OperandKind(p.dtype, p.memory), form.target.name: OperandKind(p.dtype, into)}
+    lanes = {source.lanes[0]: min(q, 128), source.lanes[1]: min(along, 128)}
+    kinds = {source.name: OperandKind(p.dtype, p.memory), form.target.name: OperandKind(p.dtype, into)}
     evict, number = next(iter(copy_specs(machine, into, p.memory, p.dtype)))
     body = evict.forms[number]
-    evict_kinds = {body.value.name: OperandKind(p.dtype, into), body.target.name: OperandKind(p.dtype, p.memory)}
+    moved = moved_operand(body)
+    evict_kinds = {moved.name: OperandKind(p.dtype, into), body.target.name: OperandKind(p.dtype, p.memory)}
     evict_lanes = dict(zip(body.target.lanes, (min(along, 128), min(q, 128)), strict=True))
     return [
         OpCost(spec.name, spec.engines[0], blocks, lanes, kinds),

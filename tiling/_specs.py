@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from polyopt.errors import UnsupportedError
+from polyopt.errors import InternalError, UnsupportedError
 from polyopt.machine import (
     Body,
     InstructionSpec,
@@ -23,6 +23,7 @@ __all__ = [
     "is_contraction",
     "is_pointwise",
     "masking_spec",
+    "moved_operand",
     "transpose_spec",
 ]
 
@@ -50,9 +51,18 @@ def folds(machine: Machine, op: str, element: str) -> Iterator[InstructionSpec]:
     """Specifications that fold one operand over a lane with `op`: `O[p, f] = op.reduce(A[p, f, r])`."""
     for s in machine.instructions:
         form = s.forms[0]
-        if s.kind == "compute" and isinstance(form.value, OperandRef) and form.reduced_lanes and op in form.combine:
-            if element in s.operand(form.value.name).dtypes and element in s.operand(form.target.name).dtypes:
-                yield s
+        if s.kind != "compute" or not isinstance(form.value, OperandRef) or not form.reduced_lanes:
+            continue
+        dtypes = (s.operand(form.value.name).dtypes, s.operand(form.target.name).dtypes)
+        if op in form.combine and all(element in d for d in dtypes):
+            yield s
+
+
+def moved_operand(form: Body) -> OperandRef:
+    """The operand of a form that only moves one (a copy, a transposition)."""
+    if not isinstance(form.value, OperandRef):
+        raise InternalError(f"{form.text!r} does not just move an operand")
+    return form.value
 
 
 def copy_specs(machine: Machine, source: str, target: str, element: str) -> Iterator[tuple[InstructionSpec, int]]:
@@ -95,12 +105,8 @@ def masking_spec(machine: Machine, element: str) -> InstructionSpec | None:
     """A specification `O = select(mask, A, scalar)` for this element type."""
     for s in machine.instructions:
         value = s.forms[0].value
-        if (
-            s.kind == "compute"
-            and isinstance(value, OpRef)
-            and value.op == "select"
-            and isinstance(value.args[0], MaskRef)
-        ):
-            if element in s.operand(s.forms[0].target.name).dtypes:
-                return s
+        if s.kind != "compute" or not isinstance(value, OpRef) or value.op != "select":
+            continue
+        if isinstance(value.args[0], MaskRef) and element in s.operand(s.forms[0].target.name).dtypes:
+            return s
     return None

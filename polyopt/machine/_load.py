@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -45,7 +45,8 @@ def machine(name: str) -> Machine:
     Raises InputError naming the nearest known machine, MachineFileError on a malformed description.
     """
     if name in MACHINES.names():
-        return load_machine(Path(str(MACHINES.load(name)())))
+        locate = cast("Callable[[], Path]", MACHINES.load(name))
+        return load_machine(locate())
     if name.endswith((".yaml", ".yml")):
         return load_machine(Path(name))
     raise InputError(

@@ -14,7 +14,7 @@ __all__ = ["aff_to_affine", "constraint_set", "constraint_to_affine", "pw_aff_to
 
 def positions(space: isl.Space, kind: isl.dim_type) -> dict[str, int]:
     """Dimension name -> position, for one kind of dimension."""
-    return {space.get_dim_name(kind, k): k for k in range(space.dim(kind))}
+    return {str(space.get_dim_name(kind, k)): k for k in range(space.dim(kind))}
 
 
 def to_pw_aff(expr: Affine, domain: isl.Space) -> isl.PwAff:
@@ -80,7 +80,7 @@ def _fraction(aff: isl.Aff, scale: int) -> Affine:
         for k in range(aff.dim(kind)):
             c = value(aff.get_coefficient_val(kind, k))
             if c:
-                total = total + var(aff.get_dim_name(kind, k)) * c
+                total = total + var(str(aff.get_dim_name(kind, k))) * c
     for k in range(aff.dim(isl.dim_type.div)):
         c = value(aff.get_coefficient_val(isl.dim_type.div, k))
         if c:

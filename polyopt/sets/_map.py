@@ -30,7 +30,9 @@ class Map:
         try:
             return Map(isl.Map.read_from_str(isl.DEFAULT_CONTEXT, text))
         except isl.Error as error:
-            raise InputError(f"cannot read the map {text!r}", help="write isl map text: '{ S[i] -> A[i + 1] }'") from error
+            raise InputError(
+                f"cannot read the map {text!r}", help="write isl map text: '{ S[i] -> A[i + 1] }'"
+            ) from error
 
     @staticmethod
     def from_exprs(domain: Set, out_name: str, exprs: Sequence[Affine]) -> Map:
