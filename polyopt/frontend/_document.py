@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +13,9 @@ import yaml
 from polyopt.errors import InputError, Location, nearest
 
 __all__ = ["Document", "Entry", "Scalar", "parse_document"]
+
+BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+"""What ends a line in YAML."""
 
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -29,7 +34,7 @@ class Document:
 
     def where(self, node: yaml.Node) -> Location:
         start, end = node.start_mark, node.end_mark
-        width = end.column - start.column if end.line == start.line else len(self.lines[start.line]) - start.column
+        width = end.column - start.column if end.line == start.line else sys.maxsize
         return self.at(start.line, start.column, width)
 
 
@@ -64,7 +69,7 @@ class Scalar:
         return self.where
 
     def _line(self, line: int) -> str:
-        lines = self.text.splitlines()
+        lines = self.text.split("\n")
         return lines[line] if line < len(lines) else ""
 
     def _column(self, line: int, byte: int) -> int:
@@ -127,6 +132,14 @@ class Entry:
         if key.value in found:
             raise InputError(f"key {key.value!r} stands twice in {self.what}", id="duplicate", where=where)
 
+    def renamed(self, what: str) -> Entry:
+        return Entry(self.node, what, self.document)
+
+    def peek(self, key: str) -> str:
+        """The text at `key` of a mapping, for messages; empty when there is none."""
+        pairs = self.node.value if isinstance(self.node, yaml.MappingNode) else []
+        return next((str(v.value) for k, v in pairs if k.value == key and isinstance(v, yaml.ScalarNode)), "")
+
     def sequence(self) -> tuple[Entry, ...]:
         """The items of a sequence."""
         if not isinstance(self.node, yaml.SequenceNode):
@@ -154,7 +167,7 @@ class Entry:
 
 def parse_document(text: str, file: str, what: str) -> Entry:
     """The root node of one YAML document.  Raises InputError on malformed YAML."""
-    document = Document(file, tuple(text.splitlines()))
+    document = Document(file, tuple(BREAK.split(text)))
     try:
         root = yaml.compose(text, Loader=Loader)
     except yaml.MarkedYAMLError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -157,7 +158,7 @@ def _parse_file(path: Path) -> tuple[SourceText, ast.Module]:
 
 
 def _parse_text(text: str, file: str) -> tuple[SourceText, ast.Module]:
-    source = SourceText(file, tuple(text.splitlines()))
+    source = SourceText(file, tuple(re.split("\r\n|[\n\r]", text)))
     try:
         return source, ast.parse(text)
     except SyntaxError as error:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from polyopt.errors import InputError, NotAffineError, nearest
+from polyopt.errors import InputError, NotAffineError
 from polyopt.frontend._document import Scalar
+from polyopt.frontend._names import did_you_mean
 from polyopt.sets import Constraint, Set, affine
 
 __all__ = ["context_set", "read_context", "read_domain"]
@@ -35,7 +36,7 @@ def read_domain(scalar: Scalar, statement: str, params: Sequence[str]) -> Set:
             help=HELP,
             where=scalar.where,
         )
-    iterators = _iterators(scalar, tuple_part[1])
+    iterators = _iterators(scalar, tuple_part[1], params)
     _check_words(scalar, iterators, params)
     return _located(scalar, f"domain of {statement}", lambda: Set.parse(text, name=statement, params=params))
 
@@ -71,7 +72,7 @@ def _forbid_braces(scalar: Scalar) -> None:
         )
 
 
-def _iterators(scalar: Scalar, inside: str) -> tuple[str, ...]:
+def _iterators(scalar: Scalar, inside: str, params: Sequence[str]) -> tuple[str, ...]:
     names: list[str] = []
     for piece in inside.split(",") if inside.strip() else []:
         name = piece.split("=")[0].strip()
@@ -84,6 +85,13 @@ def _iterators(scalar: Scalar, inside: str) -> tuple[str, ...]:
             )
         if name in names:
             raise InputError(f"two iterators are called {name} in {scalar.text!r}", id="duplicate", where=scalar.where)
+        if name in params:
+            raise InputError(
+                f"{name} is the name of both a param and an iterator in {scalar.text!r}",
+                id="duplicate",
+                help="rename the iterator",
+                where=scalar.where,
+            )
         names.append(name)
     return tuple(names)
 
@@ -95,7 +103,7 @@ def _check_words(scalar: Scalar, iterators: Sequence[str], params: Sequence[str]
         for word in NAME.finditer(text):
             if word[0] not in known and word[0].lower() not in WORDS:
                 raise InputError(
-                    f"unknown name {word[0]} in {scalar.text!r}{nearest(word[0], known)}",
+                    f"unknown name {word[0]} in {scalar.text!r}{did_you_mean(word[0], known)}",
                     id="unknown-name",
                     help=f"iterators: {', '.join(iterators) or 'none'}; params: {', '.join(params) or 'none'}",
                     where=scalar.part(line, word.start(), len(word[0])),

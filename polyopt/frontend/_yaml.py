@@ -112,8 +112,7 @@ def _context(entry: Entry | None, params: tuple[str, ...], places: _Places) -> S
 
 def _tensor(name: str, entry: Entry, params: tuple[str, ...], places: _Places) -> Tensor:
     check_name(name, "tensor", entry.where)
-    entry = Entry(entry.node, f"tensor {name}", entry.document)
-    keys = entry.mapping(TENSOR_KEYS, required=("shape", "dtype", "role"))
+    keys = entry.renamed(f"tensor {name}").mapping(TENSOR_KEYS, required=("shape", "dtype", "role"))
     places.entries |= {(name, key): e for key, e in keys.items()}
     return Tensor(
         name=name,
@@ -132,12 +131,12 @@ def _extent(entry: Entry, params: tuple[str, ...]) -> Affine:
 def _statement(
     entry: Entry, params: tuple[str, ...], tensors: tuple[Tensor, ...], taken: set[str], places: _Places
 ) -> Statement:
+    entry = entry.renamed(f"statement {entry.peek('name')}") if entry.peek("name") else entry
     keys = entry.mapping(STATEMENT_KEYS, required=("name", "domain", "order"))
     name = keys["name"].scalar().text
     check_name(name, "statement", keys["name"].where)
     if name in taken:
         raise keys["name"].error(f"two statements are called {name}", id="duplicate", help="rename one of them")
-    keys = Entry(entry.node, f"statement {name}", entry.document).mapping(STATEMENT_KEYS)
     body = _body_entry(entry, name, keys)
     places.entries |= {(name, "domain"): keys["domain"], (name, "order"): keys["order"], (name, "body"): body}
     domain = read_domain(keys["domain"].scalar(), name, params)

@@ -65,7 +65,7 @@ def check_context(scop: Scop, places: Places) -> None:
         raise InternalError(f"the context {context} is no set of values of {list(scop.params)}")
     if context.is_empty():
         raise InputError(
-            f"no sizes satisfy the context {_context_text(context)!r}",
+            "no sizes satisfy the context",
             id="context",
             help="make the constraints on the params compatible",
             where=places("", "context"),
@@ -172,10 +172,6 @@ def _check_apart(
 
 def shape_text(tensor: Tensor) -> str:
     return f"[{', '.join(e.python() for e in tensor.shape)}]"
-
-
-def _context_text(context: Set) -> str:
-    return context.text().removeprefix("[]").lstrip(" :")
 
 
 def _smallest_sizes(sizes: Set, params: Sequence[str]) -> str:

@@ -123,19 +123,18 @@ class _Checker:
 
     def _access(self, s: Statement, access: Access, facts: DomainFacts, verb: str) -> None:
         tensor = self.tensors.get(access.tensor)
-        where = self._where(s, access)
         if tensor is None:
             raise InputError(
                 f"{_title(s)} {verb} {access}, but {access.tensor} is not declared"
                 f"{nearest(access.tensor, self.tensors)}",
                 id="unknown-name",
-                where=where,
+                where=self._where(s, access),
             )
         if len(access.subscripts) != len(tensor.shape):
             raise InputError(
                 f"{_title(s)} {verb} {access}, but {tensor.name} has shape {shape_text(tensor)}",
                 id="rank",
-                where=where,
+                where=self._where(s, access),
             )
         self._known(s, access_variables(access), f"subscript of {access}", access)
         for axis, subscript in enumerate(access.subscripts):
