@@ -3,7 +3,8 @@
 Layer 3; knows neither dependences nor schedules, so that it can judge both.
 """
 
+from polyopt.reference._evaluate import evaluate
 from polyopt.reference._inputs import inputs
 from polyopt.reference._interpret import interpret
 
-__all__ = ["inputs", "interpret"]
+__all__ = ["evaluate", "inputs", "interpret"]

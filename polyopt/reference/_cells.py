@@ -7,7 +7,7 @@ stored to an integer tensor is cut off towards zero, inf and nan become 0; a boo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,7 +94,9 @@ def bind_sizes(scop: Scop, sizes: Mapping[str, int]) -> dict[str, int]:
             raise InputError(f"{scop.name} has no parameter {name!r}{nearest(name, scop.params)}", id="sizes")
     missing = [p for p in scop.params if p not in sizes]
     if missing:
-        raise InputError(f"no size for {', '.join(missing)} of {scop.name}", id="sizes", help="give every parameter a value")
+        raise InputError(
+            f"no size for {', '.join(missing)} of {scop.name}", id="sizes", help="give every parameter a value"
+        )
     bound = {p: int(sizes[p]) for p in scop.params}
     if scop.context.fix(bound).is_empty() or any(n < 0 for t in scop.tensors for n in t.sizes(bound)):
         given = ", ".join(f"{p}={v}" for p, v in bound.items())
@@ -138,17 +140,21 @@ def _widened(tensor: Tensor, given: Array, shape: tuple[int, ...], mode: str) ->
     wide = given if given.dtype == object else given.astype(np.float64) if given.dtype.kind == "V" else given
     whole = wide.astype(np.int64)
     if not np.array_equal(whole, wide):
-        raise InputError(f"{tensor.name} holds values that are no 64-bit integers, expected integers ({mode} mode)", id="inputs")
+        raise InputError(
+            f"{tensor.name} holds values that are no 64-bit integers, expected integers ({mode} mode)", id="inputs"
+        )
     if kind == "int" and not np.array_equal(whole, wrap_array(whole, tensor.element)):
         raise InputError(f"{tensor.name} holds values outside {tensor.dtype}", id="inputs")
     return np.ascontiguousarray(whole)
 
 
-def make_cells(scop: Scop, arrays: Mapping[str, Array], sizes: Mapping[str, int], mode: str) -> dict[str, Cells]:
+def make_cells(
+    tensors: Iterable[Tensor], arrays: Mapping[str, Array], sizes: Mapping[str, int], mode: str
+) -> dict[str, Cells]:
     """Storage for every tensor: copies of the inputs, zeros marked as not written for the rest."""
     storage = {"float": np.float64 if mode == "float64" else np.int64, "int": np.int64, "bool": np.bool_}
     cells: dict[str, Cells] = {}
-    for t in scop.tensors:
+    for t in tensors:
         shape = t.sizes(sizes)
         if t.name in arrays:
             cells[t.name] = Cells(t, shape, [arrays[t.name].copy()], None)

@@ -141,9 +141,7 @@ def _chain(access: Access) -> Iterator[Access]:
             yield from _chain(subscript.access)
 
 
-def _inside(
-    scop: Scop, uses: list[tuple[Statement, str, int, Affine]], sizes: Mapping[str, int]
-) -> tuple[int, int]:
+def _inside(scop: Scop, uses: list[tuple[Statement, str, int, Affine]], sizes: Mapping[str, int]) -> tuple[int, int]:
     """The largest range of values for which value + offset stays inside for every use."""
     low, high = 0, 2**31
     for k, (statement, name, axis, offset) in enumerate(uses):
@@ -165,5 +163,7 @@ def _offset_range(statement: Statement, offset: Affine, sizes: Mapping[str, int]
             ranges[d] = (lower.evaluate(sizes), upper.evaluate(sizes))
     smallest, largest = interval(offset, ranges)
     if smallest is None or largest is None:
-        raise InputError(f"{statement.name}: the offset {offset} of a data-dependent subscript is unbounded", id="inputs")
+        raise InputError(
+            f"{statement.name}: the offset {offset} of a data-dependent subscript is unbounded", id="inputs"
+        )
     return smallest, largest

@@ -51,7 +51,7 @@ def interpret(
     check_mode(mode)
     refuse_opaque(scop)
     sizes = bind_sizes(scop, sizes)
-    cells = make_cells(scop, bind_inputs(scop, inputs, sizes, mode), sizes, mode)
+    cells = make_cells(scop.tensors, bind_inputs(scop, inputs, sizes, mode), sizes, mode)
     flats = {n: _flat(c) for n, c in cells.items()}
     runs = [compile_assign(s.assign, flats, mode, functions) for s in scop.statements]
     for position, point in instances_in_order(scop, sizes):

@@ -111,7 +111,8 @@ def promote(args: tuple[Node, ...], kind: str) -> tuple[Node, ...]:
     if kind != "float":
         return args
     return tuple(
-        Node("const", "float", (), float(a.payload), a.names) if a.op == "const" and a.kind != "float" else a for a in args
+        Node("const", "float", (), float(a.payload), a.names) if a.op == "const" and a.kind != "float" else a
+        for a in args
     )
 
 
