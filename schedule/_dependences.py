@@ -33,7 +33,7 @@ FLOW, ANTI, OUTPUT = "flow", "anti", "output"
 KINDS = (FLOW, ANTI, OUTPUT)
 """Write then read, read then write, write then write.  A pair that conflicts in several ways is called by the first."""
 
-DEPENDENCE_OPERATIONS = 200_000_000
+DEPENDENCE_OPERATIONS = 20_000_000
 """Operation budget of dependence analysis: far more than a whole model takes."""
 
 

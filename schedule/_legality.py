@@ -20,7 +20,7 @@ from polyopt.sets import Map, PairPoint, Set, operation_budget, smallest_pair
 
 __all__ = ["LEGALITY_OPERATIONS", "check", "judge"]
 
-LEGALITY_OPERATIONS = 200_000_000
+LEGALITY_OPERATIONS = 20_000_000
 """Operation budget of one judgement."""
 
 PROVED = "proved"
