@@ -16,7 +16,7 @@ from polyopt.ir import Buffer, Loop, Node, Program, Scop
 from polyopt.ir.mapping import Kernel, MappingNode, Sequential, kernels
 from polyopt.ir.mapping import Mapping as ProgramMapping
 from polyopt.machine import Machine
-from polyopt.schedule import absorb_initialisations, compute_dependences, distribute, normalise
+from polyopt.schedule import absorb, compute_dependences, distribute, normalise, substitute_forward
 from polyopt.sets import Affine, var
 from polyopt.tiling import plan_mapping
 
@@ -47,10 +47,10 @@ def generate(scop: Scop, machine: Machine, at: Mapping[str, int] | None = None) 
     for tensor in scop.tensors:
         machine.require_dtype(tensor.dtype)
     fixed = scop.at(at or {})
-    plain = normalise(fixed)
+    plain = normalise(substitute_forward(fixed))
     distributed, tree = distribute(plain, compute_dependences(plain))
-    tree, initials = absorb_initialisations(distributed, tree)
-    mapping, remarks = plan_mapping(distributed, tree, machine, at, initials)
+    tree, absorbed = absorb(distributed, tree)
+    mapping, remarks = plan_mapping(distributed, tree, machine, at, absorbed)
     program = emit_program(distributed, mapping, machine)
     estimated = sum(_weighted(mapping.nodes, at or {}, 1.0))
     return Generated(plain, program, mapping, tree_text(tree), remarks, estimated)
@@ -70,7 +70,7 @@ def emit_program(scop: Scop, mapping: ProgramMapping, machine: Machine) -> Progr
         buffers=buffers,
         body=body,
     )
-    return add_waits(program)
+    return add_waits(program, frozenset(emitter.sequential))
 
 
 class _Emitter:
@@ -78,6 +78,7 @@ class _Emitter:
         self.scop, self.machine = scop, machine
         self.names = Names()
         self.groups: list[list[Buffer]] = []
+        self.sequential: list[str] = []
         queues = machine.transfer.queues
         self.load_queues, self.store_queue = queues[:-1] or queues, queues[-1]
 
@@ -94,6 +95,7 @@ class _Emitter:
 
     def _loop(self, node: Sequential, outer: Mapping[str, Mapping[str, Affine]], level: int) -> Loop:
         name = self.names.new(node.var)
+        self.sequential.append(name)
         inner = {s: {**outer.get(s, {}), it: var(name)} for s, it in node.iterators}
         known = {f"s{k}": v for k, v in enumerate(next(iter(inner.values())).values())}
         lower, upper = node.lower.substitute(known), node.upper.substitute(known)

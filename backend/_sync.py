@@ -15,6 +15,10 @@ from polyopt.ir import Buffer, Instr, Loop, Node, Program, View, Wait, instructi
 __all__ = ["add_waits"]
 
 
+FOREVER = 1 << 30
+"""More iterations than any loop has: leaves out the whole present run of a loop."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Use:
     """One site's use of one array."""
@@ -26,8 +30,12 @@ class _Use:
     writes: bool
 
 
-def add_waits(program: Program) -> Program:
-    """The same program with the waits that its dependences need."""
+def add_waits(program: Program, sequential: frozenset[str]) -> Program:
+    """The same program with the waits that its dependences need.
+
+    sequential: variables of loops whose iterations depend on each other; inside the other loops around one statement no
+    instance depends on another one, so that copies of different tiles touch different cells of device memory.
+    """
     uses = _uses(program)
     arrays: dict[str, list[_Use]] = {}
     for use in uses:
@@ -37,7 +45,7 @@ def add_waits(program: Program) -> Program:
     for name, own in arrays.items():
         for y in own:
             for x in own:
-                wait = _needed(x, y, copies.get(name, 1))
+                wait = _needed(x, y, copies.get(name), sequential)
                 if wait is not None:
                     waits.setdefault(y.instr.site, {})[wait] = None
     _add_successions(program, arrays, waits)
@@ -62,8 +70,8 @@ def _accumulates(instr: Instr) -> bool:
     return bool(instr.attr("accumulate", False))
 
 
-def _needed(x: _Use, y: _Use, copies: int) -> Wait | None:
-    """What y waits for because of x, or None."""
+def _needed(x: _Use, y: _Use, copies: int | None, sequential: frozenset[str]) -> Wait | None:
+    """What y waits for because of x, or None.  copies: of an on-chip buffer, None for device memory."""
     if x.instr.queue == y.instr.queue or not (x.writes or y.writes):
         return None
     common = _common(x.loops, y.loops)
@@ -71,8 +79,18 @@ def _needed(x: _Use, y: _Use, copies: int) -> Wait | None:
         return Wait(x.instr.site)
     if not common:
         return None
+    if copies is None:
+        return _between_runs(x, y, common, sequential)
     rotation = _rotation(x, y, common, copies)
     return Wait(x.instr.site, rotation.var, copies) if rotation else Wait(x.instr.site)
+
+
+def _between_runs(x: _Use, y: _Use, common: tuple[Loop, ...], sequential: frozenset[str]) -> Wait | None:
+    """Device memory, x behind y: earlier iterations of sequential loops count, other tiles of one statement do not."""
+    free = [loop for loop in common if loop.var not in sequential]
+    if x.instr.statement != y.instr.statement or not free:
+        return Wait(x.instr.site)
+    return Wait(x.instr.site, free[0].var, FOREVER) if len(free) < len(common) else None
 
 
 def _common(a: Sequence[Loop], b: Sequence[Loop]) -> tuple[Loop, ...]:

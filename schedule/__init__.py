@@ -1,5 +1,5 @@
 """Dependences, legality, schedulers and tree transformations (layer 4)."""
-from polyopt.schedule._absorb import absorb_initialisations
+from polyopt.schedule._absorb import Absorbed, absorb
 from polyopt.schedule._apply import apply_schedule, normalise
 from polyopt.schedule._components import FusionGroups, components, dependence_graph, fusion_groups, shared_depth
 from polyopt.schedule._dependences import (
@@ -18,6 +18,7 @@ from polyopt.schedule._verdict import Instance, Verdict, Witness
 
 __all__ = [
     "SCHEDULERS",
+    "Absorbed",
     "Dependence",
     "Dependences",
     "FusionGroups",
@@ -30,7 +31,7 @@ __all__ = [
     "SequentialLoop",
     "Verdict",
     "Witness",
-    "absorb_initialisations",
+    "absorb",
     "apply_schedule",
     "check",
     "components",

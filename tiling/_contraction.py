@@ -104,7 +104,7 @@ def _tiles(problem: Problem, a: Assignment) -> dict[str, int]:
 def _contiguity(problem: Problem, a: Assignment, dim: str) -> tuple[int, int]:
     """Dimensions that are contiguous in the operands come first into the lanes, then inner ones."""
     accesses = [f.access for _, f in a.factors if isinstance(f, Read)]
-    runs = sum(1 for x in (*accesses, problem.body.target) if problem.contiguous_dim(x) == dim)
+    runs = sum(1 for x in (*accesses, problem.target) if problem.contiguous_dim(x) == dim)
     return -runs, -problem.dims.index(dim)
 
 
@@ -164,7 +164,7 @@ class _Builder:
         self.memory = pad.name if pad else machine.memories[0].name
         form = a.spec.forms[0]
         self.target_name = form.target.name
-        self.element = problem.tensors[body.target.tensor].dtype
+        self.element = problem.element
         self.home = a.partition_of[self.target_name]
         self.before: list[MicroOp] = []
         self.terms: dict[str, Term] = {}
@@ -177,7 +177,7 @@ class _Builder:
         total = Access(ACCUMULATED, tuple(affine(d) for d in self.kept))
         finish = finishing_value(problem, total)
         cover = Cover(machine, problem.dims, self.home, {**problem.dtypes, ACCUMULATED: self.sum.dtype}, "e")
-        cover_value(cover, finish, body.target, self.element)
+        cover_value(cover, finish, problem.target, self.element)
         if finish == Read(total) and not cover.ops:
             raise AssertionError("a total is always copied out of the accumulator")
         renamed = [substitute_terms(op, {total: self.sum}) for op in cover.ops]
@@ -249,7 +249,7 @@ class _Builder:
         for op in (*before, main, *finish):
             for term in (*(t for _, t in op.operands), *(t for _, t in op.scalars), op.target):
                 self._place(placements, term, loops, reduce_depth, op.depth, depths, accumulators[0])
-        target = problem.body.target
+        target = problem.target
         home = self.home
         stored = place_access(problem, target, loops, self.tiles, home, self.memory, depth=reduce_depth, store=True)
         read = any(t == target for op in finish for _, t in (*op.operands, *op.scalars))

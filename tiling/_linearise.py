@@ -27,18 +27,26 @@ from polyopt.sets import Affine, Constraint, Floor, Interval, Set, affine, inter
 __all__ = ["linearise"]
 
 
-def linearise(statement: Statement, parallel: tuple[str, ...]) -> tuple[Statement, tuple[str, ...]]:
+Extra = tuple[Expr | None, Assign | None]
+"""What a kernel computes besides its statement, in the same dimensions: a starting value, a finishing assignment."""
+
+
+def linearise(
+    statement: Statement, parallel: tuple[str, ...], initial: Expr | None = None, finish: Assign | None = None
+) -> tuple[Statement, tuple[str, ...], Extra]:
     """Split constant-size parallel dimensions until no access has a floor of one of them, as far as that goes."""
+    extra: Extra = (initial, finish)
     for _ in range(8):
         ranges = constant_ranges(statement.domain)
-        statement = _simplified(statement, ranges)
-        found = _divisor(statement, parallel, ranges)
+        statement = replace(statement, body=_simplified(statement.assign, ranges))
+        extra = (_simplified_value(extra[0], ranges), _simplified(extra[1], ranges) if extra[1] else None)
+        found = _divisor(statement, extra, parallel, ranges)
         if found is None:
-            return statement, parallel
+            break
         dim, divisor = found
-        statement = _split(statement, dim, divisor)
+        statement, extra = _split(statement, extra, dim, divisor)
         parallel = tuple(x for d in parallel for x in ((f"{d}_1", f"{d}_0") if d == dim else (d,)))
-    return statement, parallel
+    return statement, parallel, extra
 
 
 def constant_ranges(domain: Set) -> dict[str, Interval]:
@@ -53,10 +61,12 @@ def constant_ranges(domain: Set) -> dict[str, Interval]:
     return found
 
 
-def _divisor(statement: Statement, parallel: Iterable[str], ranges: Mapping[str, Interval]) -> tuple[str, int] | None:
+def _divisor(
+    statement: Statement, extra: Extra, parallel: Iterable[str], ranges: Mapping[str, Interval]
+) -> tuple[str, int] | None:
     """A dimension and a divisor that removes a floor, the largest divisor first."""
     candidates: set[tuple[int, str]] = set()
-    for floor in _floors(statement):
+    for floor in _floors(statement, extra):
         for d in sorted(floor.arg.variables()):
             low, high = ranges.get(d, (None, None))
             step = abs(floor.arg.coefficient(d))
@@ -71,21 +81,24 @@ def _divisor(statement: Statement, parallel: Iterable[str], ranges: Mapping[str,
     return dim, divisor
 
 
-def _floors(statement: Statement) -> Iterator[Floor]:
-    for value in _affines(statement):
+def _floors(statement: Statement, extra: Extra) -> Iterator[Floor]:
+    for value in _affines(statement, extra):
         for atom, _ in value.terms:
             if isinstance(atom, Floor):
                 yield atom
 
 
-def _affines(statement: Statement) -> Iterator[Affine]:
-    body = statement.assign
-    yield from _access_affines(body.target)
-    for node in walk(body.value):
-        if isinstance(node, Read):
-            yield from _access_affines(node.access)
-        elif isinstance(node, Index):
-            yield node.value
+def _affines(statement: Statement, extra: Extra) -> Iterator[Affine]:
+    bodies = [statement.assign, *([extra[1]] if extra[1] else [])]
+    values = [b.value for b in bodies] + ([extra[0]] if extra[0] is not None else [])
+    for body in bodies:
+        yield from _access_affines(body.target)
+    for value in values:
+        for node in walk(value):
+            if isinstance(node, Read):
+                yield from _access_affines(node.access)
+            elif isinstance(node, Index):
+                yield node.value
 
 
 def _access_affines(access: Access) -> Iterator[Affine]:
@@ -97,28 +110,32 @@ def _access_affines(access: Access) -> Iterator[Affine]:
             yield s
 
 
-def _simplified(statement: Statement, ranges: Mapping[str, Interval]) -> Statement:
-    def access(a: Access) -> Access:
-        return Access(
-            a.tensor,
-            tuple(
-                Indirect(access(s.access), simplify(s.offset, ranges))
-                if isinstance(s, Indirect)
-                else simplify(s, ranges)
-                for s in a.subscripts
-            ),
-        )
+def _simplified(body: Assign, ranges: Mapping[str, Interval]) -> Assign:
+    value = _simplified_value(body.value, ranges)
+    assert value is not None
+    return Assign(_simplified_access(body.target, ranges), value, body.combine)
 
+
+def _simplified_access(a: Access, ranges: Mapping[str, Interval]) -> Access:
+    subscripts = [
+        Indirect(_simplified_access(s.access, ranges), simplify(s.offset, ranges))
+        if isinstance(s, Indirect)
+        else simplify(s, ranges)
+        for s in a.subscripts
+    ]
+    return Access(a.tensor, tuple(subscripts))
+
+
+def _simplified_value(value: Expr | None, ranges: Mapping[str, Interval]) -> Expr | None:
     def node(e: Expr) -> Expr:
         if isinstance(e, Read):
-            return Read(access(e.access))
+            return Read(_simplified_access(e.access, ranges))
         return Index(simplify(e.value, ranges)) if isinstance(e, Index) else e
 
-    body = statement.assign
-    return replace(statement, body=Assign(access(body.target), rewrite(body.value, node), body.combine))
+    return None if value is None else rewrite(value, node)
 
 
-def _split(statement: Statement, dim: str, divisor: int) -> Statement:
+def _split(statement: Statement, extra: Extra, dim: str, divisor: int) -> tuple[Statement, Extra]:
     high, low = f"{dim}_1", f"{dim}_0"
     values = {dim: var(high) * divisor + low}
     dims = [x for d in statement.iterators for x in ((high, low) if d == dim else (d,))]
@@ -128,10 +145,14 @@ def _split(statement: Statement, dim: str, divisor: int) -> Statement:
     for part in old.basic():
         rows = [c.substitute(values) for c in part]
         domain = domain.union(Set.from_constraints(old.name, dims, [*rows, *inside], old.params))
-    body = statement.assign
-    return replace(
-        statement,
-        domain=domain,
-        order=tuple(e.substitute(values) for e in statement.order),
-        body=Assign(substitute_access(body.target, values), substitute_expr(body.value, values), body.combine),
+    order = tuple(e.substitute(values) for e in statement.order)
+    initial, finish = extra
+    moved = (
+        None if initial is None else substitute_expr(initial, values),
+        None if finish is None else _moved(finish, values),
     )
+    return replace(statement, domain=domain, order=order, body=_moved(statement.assign, values)), moved
+
+
+def _moved(body: Assign, values: Mapping[str, Affine]) -> Assign:
+    return Assign(substitute_access(body.target, values), substitute_expr(body.value, values), body.combine)

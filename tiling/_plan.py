@@ -9,11 +9,11 @@ from dataclasses import replace
 
 from polyopt.errors import CapacityError, Diagnostic, UnsupportedError
 from polyopt.hwcost import KernelCost
-from polyopt.ir import Access, Expr, Indirect, Scop, Statement, Tensor
+from polyopt.ir import Access, Assign, Expr, Indirect, Scop, Statement, Tensor, accesses
 from polyopt.ir.mapping import Kernel, MappingNode, Sequential
 from polyopt.ir.mapping import Mapping as ProgramMapping
 from polyopt.machine import Machine
-from polyopt.schedule import Leaf, LoopTree, SequentialLoop, leaves
+from polyopt.schedule import Absorbed, Leaf, LoopTree, SequentialLoop, leaves
 from polyopt.sets import Affine, Constraint, Set, maximum, minimum, var
 from polyopt.tiling._contraction import contraction_sketches
 from polyopt.tiling._finish import finish_kernel
@@ -34,19 +34,19 @@ def plan_mapping(
     tree: tuple[LoopTree, ...],
     machine: Machine,
     at: Mapping[str, int] | None,
-    initials: Mapping[str, Expr],
+    absorbed: Mapping[str, Absorbed],
 ) -> tuple[ProgramMapping, tuple[Diagnostic, ...]]:
-    """Plan every kernel of a distributed scop.  `initials`: values that removed initialisations would have written."""
-    planner = _Planner(scop, machine, at, initials)
+    """Plan every kernel of a distributed scop.  `absorbed`: what each reduction's kernel takes over."""
+    planner = _Planner(scop, machine, at, absorbed)
     nodes = planner.nodes(tree, {}, 0)
     return ProgramMapping(scop.name, machine.name, nodes), tuple(planner.remarks)
 
 
 class _Planner:
     def __init__(
-        self, scop: Scop, machine: Machine, at: Mapping[str, int] | None, initials: Mapping[str, Expr]
+        self, scop: Scop, machine: Machine, at: Mapping[str, int] | None, absorbed: Mapping[str, Absorbed]
     ) -> None:
-        self.scop, self.machine, self.initials = scop, machine, initials
+        self.scop, self.machine, self.absorbed = scop, machine, absorbed
         self.fixed = all(p in (at or {}) for p in scop.params)
         self.sizes = {p: (at or {}).get(p, DEFAULT_SIZE) for p in scop.params}
         self.remarks: list[Diagnostic] = []
@@ -60,8 +60,7 @@ class _Planner:
 
     def _node(self, node: LoopTree, outer: Mapping[str, tuple[str, ...]], level: int) -> Iterator[MappingNode]:
         if isinstance(node, Leaf):
-            statement = self.scop.statement(node.statement)
-            yield self._kernel(statement, node.parallel, outer.get(node.statement, ()))
+            yield from self._kernels(node, outer)
             return
         inner = {n: (*outer.get(n, ()), it) for n, it in node.iterators}
         var = f"s{level}"
@@ -87,28 +86,49 @@ class _Planner:
             highs.append(high.substitute(renamed) + 1)
         return minimum(*lows), maximum(*highs)
 
-    def _kernel(self, statement: Statement, parallel: tuple[str, ...], outer: tuple[str, ...]) -> Kernel:
+    def _kernels(self, leaf: Leaf, outer: Mapping[str, tuple[str, ...]]) -> Iterator[Kernel]:
+        """The leaf with all that it absorbed as one kernel, or one kernel each when that does not fit the machine."""
+        absorbed = self.absorbed.get(leaf.statement, Absorbed())
+        attempts = [absorbed, replace(absorbed, behind=None, finish=None)] if absorbed.finish else [absorbed]
+        for attempt in attempts:
+            kernel, reason = self._attempt(leaf, outer, attempt)
+            if kernel is not None:
+                yield kernel
+                if absorbed.behind is not None and attempt.behind is None:
+                    yield from self._kernels(absorbed.behind, outer)
+                return
+        if absorbed.before is not None:
+            yield from self._kernels(absorbed.before, outer)
+        yield self._general(leaf, outer, reason)
+        if absorbed.behind is not None:
+            yield from self._kernels(absorbed.behind, outer)
+
+    def _attempt(
+        self, leaf: Leaf, outer: Mapping[str, tuple[str, ...]], absorbed: Absorbed
+    ) -> tuple[Kernel | None, str]:
+        statement, around = self._statement(leaf), outer.get(leaf.statement, ())
+        try:
+            linear, dims, extra = linearise(statement, leaf.parallel, absorbed.initial, absorbed.finish)
+            problem = self._problem(linear, dims, around, *extra)
+            return replace(self._best(problem), guards=self._guards(statement, around)), ""
+        except (UnsupportedError, CapacityError) as error:
+            return None, error.message
+
+    def _statement(self, leaf: Leaf) -> Statement:
+        statement = self.scop.statement(leaf.statement)
         if statement.is_opaque:
             raise UnsupportedError(
                 f"{statement.name} is an opaque call: nothing is known about what it computes",
                 help="a call can be scheduled and checked, but not compiled",
                 id="opaque",
             )
-        statement = replace(statement, domain=statement.domain.intersect_params(self.scop.context))
-        linear, dims = linearise(statement, parallel)
-        try:
-            problem = self._problem(linear, dims, outer)
-            return replace(self._best(problem), guards=self._guards(statement, outer))
-        except (UnsupportedError, CapacityError) as error:
-            self.remarks.append(
-                Diagnostic(
-                    "remark",
-                    "general-engine",
-                    f"{statement.name} runs on the general engine: {error.message}",
-                    where=statement.origin.where,
-                )
-            )
-            return Kernel(statement, outer, remark=error.message)
+        return replace(statement, domain=statement.domain.intersect_params(self.scop.context))
+
+    def _general(self, leaf: Leaf, outer: Mapping[str, tuple[str, ...]], reason: str) -> Kernel:
+        statement = self._statement(leaf)
+        message = f"{statement.name} runs on the general engine: {reason}"
+        self.remarks.append(Diagnostic("remark", "general-engine", message, where=statement.origin.where))
+        return Kernel(statement, outer.get(leaf.statement, ()), remark=reason)
 
     def _guards(self, statement: Statement, outer: tuple[str, ...]) -> tuple[Constraint, ...]:
         """Constraints on the outer iterators that the surrounding loops do not imply."""
@@ -128,7 +148,14 @@ class _Planner:
             raise UnsupportedError("the statement runs in a union of outer iterations", id="domain-shape")
         return tuple(parts[0])
 
-    def _problem(self, statement: Statement, dims: tuple[str, ...], outer: tuple[str, ...]) -> Problem:
+    def _problem(
+        self,
+        statement: Statement,
+        dims: tuple[str, ...],
+        outer: tuple[str, ...],
+        initial: Expr | None,
+        finish: Assign | None,
+    ) -> Problem:
         body = statement.assign
         if not body.target.is_exact:
             raise UnsupportedError(f"the write {body.target} is data-dependent", id="scatter")
@@ -144,9 +171,11 @@ class _Planner:
             self.tensors,
             self.sizes,
             self.fixed,
-            self.initials.get(statement.name),
+            initial,
+            finish,
         )
-        for access in (body.target, *body.reads()):
+        more = (*accesses_of(initial), *((finish.target, *finish.reads()) if finish else ()))
+        for access in (body.target, *body.reads(), *more):
             _check_linear(problem, access)
             if sum(isinstance(s, Indirect) for s in access.subscripts) > 1:
                 raise UnsupportedError(f"{access} has two data-dependent subscripts", id="gather")
@@ -168,6 +197,10 @@ class _Planner:
             except UnsupportedError as error:
                 reason = error
         raise reason or UnsupportedError("no candidate fits the machine", id="no-candidate")
+
+
+def accesses_of(value: Expr | None) -> tuple[Access, ...]:
+    return () if value is None else accesses(value)
 
 
 def _check_linear(problem: Problem, access: Access) -> None:

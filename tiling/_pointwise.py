@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from polyopt.errors import UnsupportedError
-from polyopt.ir import Access, Apply, Const, Expr, Indirect, Read, dtype
+from polyopt.ir import Access, Apply, Cast, Const, Expr, Indirect, Read, dtype, rewrite
 from polyopt.ir.mapping import MicroOp, Temp, Term
 from polyopt.sets import affine
 from polyopt.tiling._cover import Cover, cover_value, expr_dtype
@@ -52,15 +52,21 @@ def identity_of(op: str, element: str) -> float:
 
 
 def finishing_value(problem: Problem, total: Access) -> Expr:
-    """What the target becomes once the reduction's own total is known."""
+    """What the kernel writes once the reduction's own total is known."""
     body = problem.body
     assert body.combine is not None
-    if problem.initial is None:
-        return Apply(body.combine, (Read(body.target), Read(total)))
     element = problem.tensors[body.target.tensor].dtype
-    if isinstance(problem.initial, Const) and float(problem.initial.value) == float(identity_of(body.combine, element)):
-        return Read(total)
-    return Apply(body.combine, (problem.initial, Read(total)))
+    value: Expr = Apply(body.combine, (problem.initial or Read(body.target), Read(total)))
+    if isinstance(problem.initial, Const) and float(problem.initial.value) == identity_of(body.combine, element):
+        value = Read(total)
+    if problem.finish is None:
+        return value
+    name = body.target.tensor
+
+    def change(e: Expr) -> Expr:
+        return Cast(element, value) if isinstance(e, Read) and e.access.tensor == name else e
+
+    return rewrite(problem.finish.value, change)
 
 
 def with_lanes(problem: Problem, op: MicroOp, tiles: Mapping[str, int], partition: str | None) -> MicroOp:
@@ -109,7 +115,7 @@ def _tiles(problem: Problem, partition: str | None, elements: int) -> dict[str, 
 
 def _by_contiguity(problem: Problem, partition: str | None) -> list[str]:
     """Free dimensions, those first along which most accesses have their rows."""
-    accesses = (*problem.reads(problem.body.value), problem.body.target)
+    accesses = (*problem.reads(problem.body.value), problem.target)
     score = dict.fromkeys(problem.dims, 0)
     for a in accesses:
         d = problem.contiguous_dim(a)
@@ -200,8 +206,8 @@ class _Builder:
         subscripts = tuple(affine(d) for d in kept)
         total, part = Access(ACCUMULATED, subscripts), Access("$part", subscripts)
         finish = finishing_value(problem, total)
-        direct = finish == Read(total) and wide == element
-        sum_term: Term = body.target if direct else Temp("sum", kept, wide)
+        direct = finish == Read(total) and wide == problem.element
+        sum_term: Term = problem.target if direct else Temp("sum", kept, wide)
         self.accumulator = sum_term if isinstance(sum_term, Temp) else None
         loops_inside = self.reduce_depth < inner
         folded = self._fold(value, value_type, body.combine, kept, wide, None if loops_inside else sum_term)
@@ -216,8 +222,8 @@ class _Builder:
             types = {ACCUMULATED: wide}
             self._emit(
                 finish,
-                body.target,
-                element,
+                problem.target,
+                problem.element,
                 depth=self.reduce_depth,
                 after=True,
                 prefix="e",

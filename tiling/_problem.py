@@ -19,7 +19,8 @@ ACCUMULATED = "$sum"
 class Problem:
     """dims: parallel dimensions of the kernel in statement order; reduced: those that only the reduction runs over.
 
-    initial: the value that a removed initialisation would have written, in the statement's own dimensions, or None.
+    initial: the value that an absorbed initialisation would have written, in the statement's own dimensions, or None.
+    finish: an absorbed elementwise use of the reduction's result, in the statement's own dimensions, or None.
     fixed: whether `sizes` are the only sizes (then spans may be as long as a whole dimension).
     """
 
@@ -32,10 +33,21 @@ class Problem:
     sizes: Mapping[str, int]
     fixed: bool
     initial: Expr | None = None
+    finish: Assign | None = None
 
     @property
     def body(self) -> Assign:
         return self.statement.assign
+
+    @property
+    def target(self) -> Access:
+        """What the kernel writes to device memory."""
+        return self.finish.target if self.finish else self.body.target
+
+    @property
+    def element(self) -> str:
+        """The element type of `target`."""
+        return self.tensors[self.target.tensor].dtype
 
     @property
     def dtypes(self) -> dict[str, str]:
