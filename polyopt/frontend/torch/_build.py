@@ -108,9 +108,8 @@ class Call:
     def refuse(self, reason: str, *, help: str = "") -> UnsupportedError:
         """The error that this call cannot be taken in, with the module path and the source line."""
         place = f" in module {self.origin.module!r}" if self.origin.module else ""
-        line = f" at {self.origin.where.file}:{self.origin.where.line}" if self.origin.where else ""
         return UnsupportedError(
-            f"{self.operator} ({self.name}){place}{line}: {reason}",
+            f"{self.operator}{place}: {reason}",
             help=help,
             where=self.origin.where,
             id="torch-operator",

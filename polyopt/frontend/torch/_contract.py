@@ -11,7 +11,7 @@ from polyopt.frontend.torch._value import Digit, Piece, Value
 from polyopt.ir import Access, Const, Expr, Index
 from polyopt.sets import Affine, Constraint, affine, maximum, minimum
 
-__all__ = ["average_pool", "convolution", "dot", "matrix_product", "max_pool"]
+__all__ = ["adaptive_average_pool", "average_pool", "convolution", "dot", "matrix_product", "max_pool"]
 
 
 def matrix_product(
@@ -190,6 +190,35 @@ def average_pool(b: Builder, call: Call) -> Value:
     return result
 
 
+def adaptive_average_pool(b: Builder, call: Call) -> Value:
+    """Mean over windows from floor(o*n/m) to ceil((o+1)*n/m), for output position o of m and n inputs."""
+    x = b.bounded(call, call.value("self"))
+    rank = len(call.integers("output_size"))
+    lead = len(x) - rank
+    out = [b.axis(f"i{k}", n, *([(x, k)] if k < lead else [])) for k, n in enumerate(call.shape)]
+    starts: list[Affine] = []
+    widths: list[Affine] = []
+    window: list[Axis] = []
+    for k, a in enumerate(out[lead:]):
+        n, m = x.shape[lead + k], a.extent
+        starts.append((a.index * n) // m)
+        widths.append(((a.index + 1) * n + m - 1) // m - starts[-1])
+        largest = max(-(-(p + 1) * n // m) - p * n // m for p in range(m))
+        window.append(b.axis(f"r{k}", largest))
+    kind = accumulator_dtype(call.dtype)
+    target, total = b.temp(f"{call.name}_sum", out, kind)
+    b.emit(call, "init", out, target, [], lambda _: Const(0.0))
+    every = [*out, *window]
+    at = [s + r.index for s, r in zip(starts, window, strict=True)]
+    cases = b.cases(x, [*(a.index for a in out[:lead]), *at], every)
+    guards = [Constraint(w - 1 - r.index) for w, r in zip(widths, window, strict=True)]
+    b.emit(call, "sum", every, target, [cases], lambda e: convert(e[0], x.dtype, kind), combine="+", guards=guards)
+    averaged, result = b.temp(call.name, out, call.dtype)
+    divisor = _product([_constant_width(w, a) for w, a in zip(widths, out[lead:], strict=True)])
+    b.emit(call, "", out, averaged, [b.cases(total, [a.index for a in out], out), [Piece((), divisor)]], _scaled)
+    return result
+
+
 def _scaled(e: Sequence[Expr]) -> Expr:
     if isinstance(e[1], Const):
         return apply("*", e[0], Const(1.0 / float(e[1].value)))
@@ -203,20 +232,27 @@ def _divisor(
     if call.arguments.get("divisor_override") is not None:
         return Const(call.integer("divisor_override"))
     factors: list[Expr] = []
-    constant = 1
     counted = call.arguments.get("count_include_pad", True)
     for a, n, size, step, margin in zip(space, x.shape[len(x) - len(space) :], kernel, stride, padding, strict=True):
         start = a.index * step - margin
         low, high = (start, n + margin) if counted else (maximum(start, 0), n)
-        width = minimum(start + size, high) - low
-        values = {width.evaluate(_at(a.digits, p)) for p in range(a.extent)}
-        if len(values) == 1:
-            constant *= values.pop()
-        else:
-            factors.append(Index(width))
+        factors.append(_constant_width(minimum(start + size, high) - low, a))
+    return _product(factors)
+
+
+def _constant_width(width: Affine, a: Axis) -> Expr:
+    """`width` along axis `a`, a literal if it is the same everywhere."""
+    values = {width.evaluate(_at(a.digits, p)) for p in range(a.extent)}
+    return Const(values.pop()) if len(values) == 1 else Index(width)
+
+
+def _product(factors: Sequence[Expr]) -> Expr:
+    """The product, its literals multiplied out."""
+    constant = math.prod(int(f.value) for f in factors if isinstance(f, Const))
     total: Expr = Const(constant)
     for f in factors:
-        total = f if total == Const(1) else apply("*", total, f)
+        if not isinstance(f, Const):
+            total = apply("*", total, f)
     return total
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from polyopt.frontend.torch._value import map_access, map_affine, restrict
@@ -88,6 +88,19 @@ class Draft:
         runs = tuple(tuple(i for i in run if i in moving) for run in self.runs)
         simple = replace(self, ranges=moving, guards=kept, runs=tuple(r for r in runs if len(r) > 1))
         return simple.map_affine(lambda e: simplify(e, box))
+
+    def apart_from(self, names: Collection[str]) -> Draft:
+        """The same statement with iterators whose names are not in `names`."""
+        renaming: dict[str, str] = {}
+        for i in self.ranges:
+            fresh = i
+            while fresh in names or fresh in renaming.values():
+                fresh += "_"
+            renaming[i] = fresh
+        if all(old == new for old, new in renaming.items()):
+            return self
+        moved = replace(self, ranges={renaming[i]: r for i, r in self.ranges.items()}, runs=())
+        return moved.map_affine(lambda e: e.substitute(renaming))
 
     @property
     def is_empty(self) -> bool:

@@ -93,9 +93,15 @@ def origin_of(node: Node) -> Origin:
     return Origin(where, module, str(node.target))
 
 
-ISL_WORDS = ("call", "cast", "inf", "nan", "div", "exists", "mod", "true", "false")
-RESERVED = frozenset(APPLY_OPS) | frozenset(keyword.kwlist) | frozenset(ISL_WORDS)
-"""Words of Python, of isl and of expressions: no tensor is called like that."""
+RESERVED = frozenset(
+    {
+        *APPLY_OPS,
+        *keyword.kwlist,
+        *("call", "cast", "inf", "infty", "infinity", "nan", "true", "false", "exists", "implies"),
+        *("div", "mod", "floord", "ceil", "ceild", "rat"),
+    }
+)
+"""Words of Python, of the set language and of expressions: no tensor is called like that."""
 
 
 def _identifier(name: str) -> str:
@@ -103,7 +109,7 @@ def _identifier(name: str) -> str:
     clean = re.sub(r"\W", "_", name).lstrip("_")
     if not clean or clean[0].isdigit():
         return f"t_{clean}"
-    return f"{clean}_value" if clean in RESERVED else clean
+    return f"{clean}_value" if clean in RESERVED or clean.lower() in RESERVED else clean
 
 
 @dataclass

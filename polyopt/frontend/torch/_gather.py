@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,11 +12,11 @@ from polyopt.errors import InternalError
 from polyopt.frontend.torch._build import Axis, Builder, Call
 from polyopt.frontend.torch._fold import as_expression
 from polyopt.frontend.torch._pointwise import apply
-from polyopt.frontend.torch._value import Piece, Value, canonical, gather, split_index, substituted
+from polyopt.frontend.torch._value import Array, Piece, Value, canonical, gather, split_index, substituted
 from polyopt.ir import Const, Index, Indirect, Read
-from polyopt.sets import Affine, Interval, affine
+from polyopt.sets import Affine, Constraint, Interval, affine
 
-__all__ = ["embedding", "gather_dim", "index_select", "index_tensors"]
+__all__ = ["embedding", "gather_dim", "index_select", "index_tensors", "nearest"]
 
 Position = Affine | Indirect
 
@@ -33,7 +34,7 @@ def gather_dim(b: Builder, call: Call) -> Value:
     x, index = call.value("self"), call.value("index")
     dim = call.dim("dim", len(x))
     axes = [b.axis(f"i{k}", n, (index, k)) for k, n in enumerate(call.shape)]
-    places: list[tuple[Value, Sequence[Axis]] | Affine] = [a.index for a in axes]
+    places: list[Place] = [a.index for a in axes]
     if len(x):
         places[dim] = (index, axes)
     return _lookup(b, call, x, places, axes)
@@ -43,9 +44,10 @@ def index_select(b: Builder, call: Call) -> Value:
     """out[.., i, ..] = self[.., index[i], ..]."""
     x, index = call.value("self"), call.value("index")
     dim = call.dim("dim", len(x))
-    axes = [b.axis(f"i{k}", n, *([] if k == dim else [(x, k)])) for k, n in enumerate(call.shape)]
-    places: list[tuple[Value, Sequence[Axis]] | Affine] = [a.index for a in axes]
-    places[dim] = (_wrapped(b, call, index, x.shape[dim], 0), [axes[dim]])
+    index = _wrapped(b, call, index, x.shape[dim], 0)
+    axes = [b.axis(f"i{k}", n, (index, 0) if k == dim else (x, k)) for k, n in enumerate(call.shape)]
+    places: list[Place] = [a.index for a in axes]
+    places[dim] = (index, [axes[dim]])
     return _lookup(b, call, x, places, axes)
 
 
@@ -67,25 +69,43 @@ def index_tensors(b: Builder, call: Call) -> Value:
     rank = max(len(v) for v in used.values())
     adjacent = max(used) - min(used) + 1 == len(used)
     lead = min(used) if adjacent else 0
-    axes = [b.axis(f"i{k}", n) for k, n in enumerate(call.shape)]
-    shared = axes[lead : lead + rank]
-    others = iter([*axes[:lead], *axes[lead + rank :]])
-    places: list[tuple[Value, Sequence[Axis]] | Affine] = []
-    for k, n in enumerate(x.shape):
-        if k in used:
-            places.append((_wrapped(b, call, used[k], n, k), shared[rank - len(used[k]) :]))
-        else:
-            places.append(next(others).index)
+    wrapped = {k: _wrapped(b, call, v, x.shape[k], k) for k, v in used.items()}
+    plain = [k for k in range(len(x)) if k not in used]
+    uses: list[list[tuple[Value, int]]] = [[(x, k)] for k in plain]
+    uses[lead:lead] = [[(v, j - rank + len(v)) for v in wrapped.values() if j >= rank - len(v)] for j in range(rank)]
+    axes = [b.axis(f"i{k}", n, *uses[k]) for k, n in enumerate(call.shape)]
+    shared, others = axes[lead : lead + rank], iter([*axes[:lead], *axes[lead + rank :]])
+    places: list[Place] = [
+        (wrapped[k], shared[rank - len(wrapped[k]) :]) if k in used else next(others).index for k in range(len(x))
+    ]
     return _lookup(b, call, x, places, axes)
+
+
+def nearest(b: Builder, call: Call) -> Value:
+    """Nearest-neighbour resampling of the trailing dimensions: out[o] = in[min(floor(o / scale), n - 1)]."""
+    x = call.value("input")
+    scales = call.arguments.get("scale_factors")
+    given = scales if isinstance(scales, (list, tuple)) else None
+    indices: dict[int, Value] = {}
+    for k, (n, m) in enumerate(zip(x.shape[2:], call.shape[2:], strict=True)):
+        ratio = np.float32(1.0 / float(given[k]) if given is not None else n / m)
+        known = np.minimum(np.floor(np.arange(m, dtype=np.float32) * ratio).astype(np.int64), n - 1)
+        indices[k + 2] = _constant_index(b, f"{call.name}_index{k}", known)
+    axes = [b.axis(f"i{k}", n, (indices[k], 0) if k in indices else (x, k)) for k, n in enumerate(call.shape)]
+    places: list[Place] = [(indices[k], [a]) if k in indices else a.index for k, a in enumerate(axes)]
+    return _lookup(b, call, x, places, axes)
+
+
+def _constant_index(b: Builder, name: str, known: Array) -> Value:
+    found = as_expression(known, "int64")
+    return found if found is not None else b.constant(name, known, "int64")
 
 
 def _wrapped(b: Builder, call: Call, index: Value, extent: int, position: int) -> Value:
     """`index` with negative entries counted from the end."""
     if index.known is not None:
         known = np.asarray(index.known, dtype=np.int64)
-        known = np.where(known < 0, known + extent, known)
-        found = as_expression(known, "int64")
-        return found if found is not None else b.constant(f"{call.name}_index{position}", known, "int64")
+        return _constant_index(b, f"{call.name}_index{position}", np.where(known < 0, known + extent, known))
     axes = [b.axis(f"i{k}", n, (index, k)) for k, n in enumerate(index.shape)]
     target, result = b.temp(f"{call.name}_index{position}", axes, index.dtype)
     b.emit(
@@ -95,13 +115,10 @@ def _wrapped(b: Builder, call: Call, index: Value, extent: int, position: int) -
     return result
 
 
-def _lookup(
-    b: Builder,
-    call: Call,
-    x: Value,
-    places: Sequence[tuple[Value, Sequence[Axis]] | Affine],
-    axes: Sequence[Axis],
-) -> Value:
+Place = tuple[Value, Sequence[Axis]] | Affine
+
+
+def _lookup(b: Builder, call: Call, x: Value, places: Sequence[Place], axes: Sequence[Axis]) -> Value:
     """out[axes] = x[places], where a place is an index, or an integer tensor with the axes that index it.
 
     A view when every place is an expression of the iterators; else a statement with a may-access.
@@ -109,21 +126,51 @@ def _lookup(
     ranges: dict[str, Interval] = {}
     for a in axes:
         ranges |= a.ranges
-    resolved = [p if isinstance(p, Affine) else _position(b, call, *p, axes) for p in places]
     x = b.bounded(call, x)
-    if all(isinstance(p, Affine) for p in resolved):
-        exact = [p for p in resolved if isinstance(p, Affine)]
-        values: dict[str, Affine] = {}
-        for digits, p in zip(x.dims, exact, strict=True):
-            values |= split_index(p, digits, ranges)
-        found = [substituted(piece, values, ranges) for piece in x.pieces]
-        return canonical(call.dtype, [a.digits for a in axes], [p for p in found if p is not None], {})
+    exact = [_exact_parts(b, p, axes) for p in places]
+    if all(exact):
+        return _exact_view(call, x, exact, axes, ranges)
+    resolved = [p if isinstance(p, Affine) else _position(b, call, *p, axes) for p in places]
     access = gather(x, resolved, ranges) or gather(_plain(b, call, x), resolved, ranges)
     if access is None:
         raise InternalError(f"{call.operator}: no access for {resolved} of a plain tensor")
     target, result = b.temp(call.name, axes, call.dtype)
     b.emit(call, "", axes, target, [[Piece((), Read(access))]], lambda e: e[0])
     return result
+
+
+Part = tuple[tuple[Constraint, ...], Affine]
+
+
+def _exact_view(
+    call: Call, x: Value, parts: Sequence[Sequence[Part]], axes: Sequence[Axis], ranges: Mapping[str, Interval]
+) -> Value:
+    """x at indices that are expressions of the iterators, one view piece per combination of their parts."""
+    pieces: list[Piece] = []
+    for combination in itertools.product(*parts):
+        values: dict[str, Affine] = {}
+        for digits, (_, index) in zip(x.dims, combination, strict=True):
+            values |= split_index(index, digits, ranges)
+        guards = [g for own, _ in combination for g in own]
+        pieces += [p for p in (substituted(q, values, ranges, guards) for q in x.pieces) if p is not None]
+    return canonical(call.dtype, [a.digits for a in axes], pieces, {})
+
+
+def _exact_parts(b: Builder, place: Place, axes: Sequence[Axis]) -> list[Part]:
+    """The index at `place` as guarded expressions of the iterators; empty when it depends on data."""
+    if isinstance(place, Affine):
+        return [((), place)]
+    value, own = place
+    at = [a.index if n != 1 else affine(0) for a, n in zip(own, value.shape, strict=True)]
+    parts: list[Part] = []
+    for case in b.cases(value, at, axes):
+        if isinstance(case.expr, Index):
+            parts.append((case.constraints, case.expr.value))
+        elif isinstance(case.expr, Const):
+            parts.append((case.constraints, affine(int(case.expr.value))))
+        else:
+            return []
+    return parts
 
 
 def _plain(b: Builder, call: Call, x: Value) -> Value:
@@ -139,13 +186,13 @@ def _position(b: Builder, call: Call, index: Value, own: Sequence[Axis], axes: S
     at = [a.index if n != 1 else affine(0) for a, n in zip(own, index.shape, strict=True)]
     cases = b.cases(index, at, axes)
     if len(cases) == 1 and not cases[0].constraints:
-        expr = cases[0].expr
-        if isinstance(expr, Index):
-            return expr.value
-        if isinstance(expr, Const):
-            return affine(int(expr.value))
-        if isinstance(expr, Read) and expr.access.is_exact:
-            return Indirect(expr.access)
+        (piece,) = cases
+        if isinstance(piece.expr, Index):
+            return piece.expr.value
+        if isinstance(piece.expr, Const):
+            return affine(int(piece.expr.value))
+        if isinstance(piece.expr, Read) and piece.expr.access.is_exact:
+            return Indirect(piece.expr.access)
     copied = b.materialise(call, index, "index")
     (piece,) = b.cases(copied, at, axes)
     if not isinstance(piece.expr, Read):

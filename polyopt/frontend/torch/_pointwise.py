@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -12,7 +13,7 @@ from polyopt.frontend.torch._value import Piece, Value, canonical
 from polyopt.ir import COMPARISONS, Apply, Cast, Const, Expr, Index, dtype
 from polyopt.sets import affine
 
-__all__ = ["POINTWISE", "apply", "convert", "elementwise", "pointwise"]
+__all__ = ["POINTWISE", "apply", "clamp_tensor", "convert", "elementwise", "pointwise"]
 
 Exprs = Sequence[Expr]
 Rule = tuple[tuple[str, ...], Callable[[Call, Exprs], Expr]]
@@ -98,19 +99,27 @@ def _folded(kind: str, axes: Sequence[Axis], cases: Sequence[Sequence[Piece]], m
 
 
 def identity(call: Call) -> Value | None:
-    """The operand that the call returns unchanged (`x*1`, `x/1`, integer `x+0`, a cast that loses nothing), or None."""
+    """The operand that the call returns unchanged, or None.
+
+    `x*1`, `x/1`, `x+0` and `x-0` with a literal or a folded constant (the sign of a zero is not kept), and a cast that
+    loses nothing.
+    """
     names, _ = POINTWISE[call.operator]
     first = call.arguments.get(names[0])
     if not isinstance(first, Value) or first.shape != call.shape:
         return None
-    if len(names) == 1:
-        casts = call.operator in CASTS and _widens(first.dtype, call.dtype)
-        return replace(first, dtype=call.dtype) if casts else None
-    second = call.arguments.get(names[1])
+    if call.operator in CASTS:
+        return replace(first, dtype=call.dtype) if _widens(first.dtype, call.dtype) else None
     neutral = NEUTRAL.get(call.operator)
-    exact = call.operator not in SUMS or not dtype(call.dtype).is_float
-    same = first.dtype == call.dtype and not isinstance(second, Value) and second == neutral
-    return first if neutral is not None and same and exact else None
+    if neutral is None or first.dtype != call.dtype:
+        return None
+    return first if _is_constant(call.arguments.get("other"), neutral) else None
+
+
+def _is_constant(operand: object, number: int) -> bool:
+    if isinstance(operand, Value):
+        return operand.known is not None and all(p.expr == Const(number) for p in operand.pieces)
+    return operand == number
 
 
 def _widens(source: str, target: str) -> bool:
@@ -207,6 +216,22 @@ def _clamp(call: Call, exprs: Exprs) -> Expr:
     return result
 
 
+def clamp_tensor(b: Builder, call: Call) -> Value:
+    """min(max(self, low), high) with tensors as bounds, either of which may be missing."""
+    bounds = [
+        (op, call.value(name)) for op, name in (("max", "min"), ("min", "max")) if call.arguments.get(name) is not None
+    ]
+    kinds = [call.value("self").dtype, *(v.dtype for _, v in bounds)]
+
+    def make(e: Exprs) -> Expr:
+        result, *limits = [convert(x, k, call.dtype) for x, k in zip(e, kinds, strict=True)]
+        for (op, _), limit in zip(bounds, limits, strict=True):
+            result = apply(op, result, limit)
+        return result
+
+    return elementwise(b, call, [call.value("self"), *(v for _, v in bounds)], make)
+
+
 def _divide_mode(call: Call, exprs: Exprs) -> Expr:
     a, c = _promoted(call, ("self", "other"), exprs, call.dtype)
     quotient = apply("/", a, c)
@@ -267,6 +292,18 @@ def _sign(call: Call, e: Expr) -> Expr:
     return apply("select", apply(">", e, Const(0)), Const(1), below)
 
 
+def _of(op: str, inner: Callable[[Expr], Expr]) -> Rule:
+    return _unary(lambda _, e: apply(op, inner(e)))
+
+
+def _round(_: Call, e: Expr) -> Expr:
+    """The nearest integer, the even one of two."""
+    up = apply("floor", apply("+", e, Const(0.5)))
+    half = apply("==", apply("-", up, e), Const(0.5))
+    odd = apply("!=", apply("floor", apply("*", up, Const(0.5))), apply("*", up, Const(0.5)))
+    return apply("-", up, apply("select", apply("and", half, odd), Const(1.0), Const(0.0)))
+
+
 def _is_nan(_: Call, exprs: Exprs) -> Expr:
     return apply("!=", exprs[0], exprs[0])
 
@@ -316,6 +353,13 @@ def _table() -> dict[str, Rule]:
         "aten.ceil.default": _unary(lambda _, e: apply("neg", apply("floor", apply("neg", e)))),
         "aten.trunc.default": _unary(lambda _, e: _truncate(e)),
         "aten.sign.default": _unary(_sign),
+        "aten.round.default": _unary(_round),
+        "aten.log1p.default": _of("log", lambda e: apply("+", e, Const(1.0))),
+        "aten.expm1.default": _unary(lambda _, e: apply("-", apply("exp", e), Const(1.0))),
+        "aten.exp2.default": _of("exp", lambda e: apply("*", e, Const(math.log(2.0)))),
+        "aten.log2.default": _unary(lambda _, e: apply("*", apply("log", e), Const(1.0 / math.log(2.0)))),
+        "aten.log10.default": _unary(lambda _, e: apply("*", apply("log", e), Const(1.0 / math.log(10.0)))),
+        "aten.tan.default": _unary(lambda _, e: apply("/", apply("sin", e), apply("cos", e))),
         "aten.gelu.default": _unary(_gelu),
         "aten.leaky_relu.default": _unary(_leaky),
         "aten.elu.default": _unary(_elu),
@@ -329,9 +373,13 @@ def _table() -> dict[str, Rule]:
 
 
 CASTS = frozenset({"aten._to_copy.default"})
-SUMS = frozenset({f"aten.{name}.{kind}" for name in ("add", "sub") for kind in ("Tensor", "Scalar")})
 NEUTRAL: Mapping[str, int] = MappingProxyType(
-    {**dict.fromkeys(SUMS, 0), **{f"aten.{n}.{k}": 1 for n in ("mul", "div") for k in ("Tensor", "Scalar")}}
+    {
+        f"aten.{name}.{kind}": number
+        for name, number in (("add", 0), ("sub", 0), ("mul", 1), ("div", 1))
+        for kind in ("Tensor", "Scalar")
+    }
 )
+"""Operators that return their first operand unchanged when the second is this number."""
 POINTWISE: Mapping[str, Rule] = MappingProxyType(_table())
 """Operator -> names of its operands and the expression of one element."""

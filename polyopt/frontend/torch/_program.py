@@ -114,6 +114,7 @@ def from_torch(
 
 def _scop(name: str, builder: Builder, *, reassociate: bool) -> Scop:
     stores, drafts = choose_layouts(builder.stores, builder.drafts)
+    drafts = [d.apart_from(stores) for d in drafts]
     outputs = {s.name for s in stores.values() if s.role == "output"}
     statements = [finish(d, k) for k, d in enumerate(_needed(drafts, outputs))]
     kept = tuple(s for s in statements if s is not None)

@@ -9,12 +9,14 @@ from polyopt.frontend.torch._build import Axis, Builder, Call, accumulator_dtype
 from polyopt.frontend.torch._pointwise import apply, convert
 from polyopt.frontend.torch._value import Piece, Value
 from polyopt.frontend.torch._views import reshape, squeeze
-from polyopt.ir import Access, Const, Expr, Read, dtype
+from polyopt.ir import Access, Const, Expr, Index, Read, dtype
 from polyopt.sets import Affine, Constraint, affine
 
 __all__ = [
     "any_all",
+    "arg_extremum",
     "batch_norm_inference",
+    "batch_norm_statistics",
     "cumulative",
     "extremum",
     "group_norm",
@@ -24,6 +26,7 @@ __all__ = [
     "softmax",
     "sum_dims",
     "variance",
+    "vector_norm",
 ]
 
 IDENTITY: dict[str, float | int] = {"+": 0, "*": 1, "min": math.inf, "max": -math.inf}
@@ -181,6 +184,56 @@ def any_all(combine: str) -> Callable[[Builder, Call], Value]:
     return rule
 
 
+def arg_extremum(combine: str) -> Callable[[Builder, Call], Value]:
+    """argmax or argmin: the smallest index at which the extremum stands, over one dimension or over all flattened."""
+
+    def rule(b: Builder, call: Call) -> Value:
+        x = b.bounded(call, call.value("self"))
+        if call.arguments.get("dim") is None:
+            dims = tuple(range(len(x)))
+        else:
+            dims = (call.dim("dim", len(x)),)
+        top = reduce_dims(b, call, [x], dims, combine, x.dtype, f"{combine}_of", lambda e: e[0])
+        every, kept, inner = _axes(b, x, dims)
+        position: Affine = affine(0)
+        for a in inner:
+            position = position * a.extent + a.index
+        target, result = b.temp(f"{call.name}_index", kept, "int64")
+        count = math.prod(a.extent for a in inner)
+        b.emit(call, "index_init", kept, target, [], lambda _: Const(count))
+        cases = [b.cases(v, _indices(every, v), every) for v in (x, top)]
+        b.emit(
+            call, "index", every, target, cases,
+            lambda e: apply("select", apply("==", e[0], e[1]), Index(position), Const(count)), combine="min",
+        )  # fmt: skip
+        return _finish(call, _kept(result, dims, len(x)), dims)
+
+    return rule
+
+
+def vector_norm(b: Builder, call: Call) -> Value:
+    """(sum |x|^p)^(1/p) over dims; the largest or smallest |x| for infinite p."""
+    x = b.bounded(call, call.value("self"))
+    dims = reduced_dims(call, x)
+    order = float(call.number("ord", 2))
+    kind = accumulator_dtype(call.dtype)
+    if math.isinf(order):
+        combine = "max" if order > 0 else "min"
+        total = reduce_dims(b, call, [x], dims, combine, call.dtype, combine, lambda e: apply("abs", e[0]))
+        return _finish(call, total, dims)
+    if order == 2:
+        total = reduce_dims(b, call, [x], dims, "+", kind, "sum", lambda e: apply("*", e[0], e[0]))
+        return _finish(call, map_full(b, call, [total], call.dtype, "", lambda e: apply("sqrt", e[0])), dims)
+    if order == 1:
+        total = reduce_dims(b, call, [x], dims, "+", call.dtype, "sum", lambda e: apply("abs", e[0]))
+        return _finish(call, total, dims)
+    total = reduce_dims(
+        b, call, [x], dims, "+", kind, "sum", lambda e: apply("**", apply("abs", e[0]), Const(order))
+    )  # fmt: skip
+    root = map_full(b, call, [total], call.dtype, "", lambda e: apply("**", e[0], Const(1.0 / order)))
+    return _finish(call, root, dims)
+
+
 def softmax(*, log: bool) -> Callable[[Builder, Call], Value]:
     """exp(x - max) / sum(exp(x - max)) along one dimension, or its logarithm; the inside in float32 at least."""
 
@@ -230,6 +283,7 @@ def group_norm(b: Builder, call: Call) -> tuple[Value, Value, Value]:
 def _normalised(
     b: Builder, call: Call, x: Value, dims: Sequence[int], weight: Value | None, bias: Value | None
 ) -> tuple[Value, Value, Value]:
+    """(x - mean) * rsqrt(var + eps), scaled and shifted where factors are given; and mean and rsqrt themselves."""
     kind = accumulator_dtype(call.dtype)
     scale, eps = Const(1.0 / math.prod(x.shape[d] for d in dims)), Const(float(call.number("eps")))
     average, square = _moments(b, call, x, dims, kind)
@@ -267,10 +321,25 @@ def batch_norm_inference(b: Builder, call: Call) -> tuple[Value, Value, Value]:
 
     scale = map_full(b, call, [v for v in (var, weight) if v is not None], kind, "alpha", alpha)
     shift = map_full(b, call, [v for v in (average, scale, bias) if v is not None], kind, "beta", beta)
-    place = [(), scale.dims[0], *(() for _ in x.shape[2:])]
-    operands = [x, *(Value(kind, tuple(place), v.pieces) for v in (scale, shift))]
+    operands = [x, *(_channels(v, len(x)) for v in (scale, shift))]
     y = map_full(b, call, operands, call.dtype, "", lambda e: apply("+", apply("*", e[0], e[1]), e[2]))
     return y, average, var
+
+
+def batch_norm_statistics(b: Builder, call: Call) -> tuple[Value, Value, Value]:
+    """Normalisation by the statistics of the batch itself, over all dimensions but the channels (dimension 1)."""
+    x = b.bounded(call, call.value("input"))
+    if not call.flag("training"):
+        raise call.refuse("no statistics are given and training is off", help="give running statistics")
+    factors = [None if v is None else _channels(v, len(x)) for v in (call.optional("weight"), call.optional("bias"))]
+    dims = tuple(k for k in range(len(x)) if k != 1)
+    y, average, rstd = _normalised(b, call, x, dims, factors[0], factors[1])
+    return y, squeeze(average, dims), squeeze(rstd, dims)
+
+
+def _channels(value: Value, rank: int) -> Value:
+    """A vector as a value of `rank` dimensions along dimension 1."""
+    return Value(value.dtype, ((), value.dims[0], *(() for _ in range(rank - 2))), value.pieces)
 
 
 def cumulative(combine: str) -> Callable[[Builder, Call], Value]:

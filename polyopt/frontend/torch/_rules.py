@@ -7,12 +7,21 @@ from types import MappingProxyType
 
 from polyopt.frontend.torch import _views as views
 from polyopt.frontend.torch._build import Builder, Call
-from polyopt.frontend.torch._contract import average_pool, convolution, dot, matrix_product, max_pool
-from polyopt.frontend.torch._gather import embedding, gather_dim, index_select, index_tensors
-from polyopt.frontend.torch._pointwise import POINTWISE, apply, elementwise, pointwise
+from polyopt.frontend.torch._contract import (
+    adaptive_average_pool,
+    average_pool,
+    convolution,
+    dot,
+    matrix_product,
+    max_pool,
+)
+from polyopt.frontend.torch._gather import embedding, gather_dim, index_select, index_tensors, nearest
+from polyopt.frontend.torch._pointwise import POINTWISE, apply, clamp_tensor, elementwise, pointwise
 from polyopt.frontend.torch._reduce import (
     any_all,
+    arg_extremum,
     batch_norm_inference,
+    batch_norm_statistics,
     cumulative,
     extremum,
     group_norm,
@@ -22,12 +31,13 @@ from polyopt.frontend.torch._reduce import (
     softmax,
     sum_dims,
     variance,
+    vector_norm,
 )
 from polyopt.frontend.torch._value import Piece, Value
 from polyopt.ir import Const, Index
 from polyopt.sets import affine
 
-__all__ = ["RULES", "SILENT", "VIEWS"]
+__all__ = ["RULES", "VIEWS"]
 
 Result = Value | Sequence[Value | None]
 Rule = Callable[[Builder, Call], Result]
@@ -181,15 +191,6 @@ def _iota(n: int) -> Value:
     return Value("int64", (digits,), (Piece((), Index(affine("d0")) if digits else Const(0)),))
 
 
-def _first_of(rule: Rule) -> Rule:
-    """The rule's value with a second result that is not computed."""
-    return lambda b, call: (_only(rule(b, call)), None)
-
-
-def _only(result: Result) -> Value | None:
-    return result if isinstance(result, Value) else result[0]
-
-
 _VIEWS: dict[str, Rule] = {
     **dict.fromkeys(("aten.view.default", "aten._unsafe_view.default", "aten.reshape.default"), _view(_reshaped)),
     **dict.fromkeys(
@@ -226,13 +227,11 @@ _VIEWS: dict[str, Rule] = {
 VIEWS: frozenset[str] = frozenset(_VIEWS)
 """Operators that make no statement."""
 
-SILENT = frozenset({"aten._assert_tensor_metadata.default", "aten._assert_async.msg", "aten._assert_scalar.default"})
-"""Operators without a result that computation depends on."""
-
 RULES: Mapping[str, Rule] = MappingProxyType(
     {
         **_VIEWS,
         **dict.fromkeys(POINTWISE, pointwise),
+        "aten.clamp.Tensor": clamp_tensor,
         "aten.mm.default": matrix_product(("self", "mat2")),
         "aten.bmm.default": matrix_product(("self", "mat2"), batched=True),
         "aten.addmm.default": matrix_product(("mat1", "mat2"), added="self"),
@@ -241,7 +240,13 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "aten.mv.default": dot,
         "aten.convolution.default": convolution,
         "aten.max_pool2d_with_indices.default": max_pool,
-        "aten.avg_pool2d.default": average_pool,
+        **dict.fromkeys(
+            ("aten.avg_pool1d.default", "aten.avg_pool2d.default", "aten.avg_pool3d.default"), average_pool
+        ),
+        "aten._adaptive_avg_pool2d.default": adaptive_average_pool,
+        "aten.upsample_nearest1d.vec": nearest,
+        "aten.upsample_nearest2d.vec": nearest,
+        "aten.upsample_nearest3d.vec": nearest,
         "aten.sum.default": sum_dims,
         "aten.sum.dim_IntList": sum_dims,
         "aten.mean.default": mean,
@@ -253,8 +258,11 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "aten.amin.default": extremum("min"),
         "aten.max.default": extremum("max"),
         "aten.min.default": extremum("min"),
-        "aten.max.dim": _first_of(extremum("max")),
-        "aten.min.dim": _first_of(extremum("min")),
+        "aten.max.dim": lambda b, call: (extremum("max")(b, call), arg_extremum("max")(b, call)),
+        "aten.min.dim": lambda b, call: (extremum("min")(b, call), arg_extremum("min")(b, call)),
+        "aten.argmax.default": arg_extremum("max"),
+        "aten.argmin.default": arg_extremum("min"),
+        "aten.linalg_vector_norm.default": vector_norm,
         **dict.fromkeys(("aten.any.default", "aten.any.dim", "aten.any.dims"), any_all("max")),
         **dict.fromkeys(("aten.all.default", "aten.all.dim", "aten.all.dims"), any_all("min")),
         "aten._softmax.default": softmax(log=False),
@@ -262,6 +270,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "aten.native_layer_norm.default": layer_norm,
         "aten.native_group_norm.default": group_norm,
         "aten._native_batch_norm_legit_no_training.default": batch_norm_inference,
+        "aten._native_batch_norm_legit.no_stats": batch_norm_statistics,
         "aten.cumsum.default": cumulative("+"),
         "aten.cumprod.default": cumulative("*"),
         "aten.embedding.default": embedding,
