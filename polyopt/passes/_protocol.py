@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Protocol, TypeVar
 
-from polyopt.errors import Diagnostic, InternalError
+from polyopt.errors import Diagnostic, InputError
 from polyopt.ir import Program, Scop
 from polyopt.machine import Machine
 
@@ -36,11 +36,15 @@ class Unit:
     remarks: tuple[Diagnostic, ...] = ()
 
     def product(self, name: str, kind: type[T]) -> T:
-        """The product called `name`; InternalError when no earlier pass made it, or made something else."""
+        """The product called `name`; InputError when no earlier pass made it, or made something else."""
         found = self.products.get(name)
         if not isinstance(found, kind):
             made = ", ".join(sorted(self.products)) or "nothing"
-            raise InternalError(f"no pass before this one made {name!r} ({kind.__name__}); there is {made}")
+            raise InputError(
+                f"a pass needs {name!r} ({kind.__name__}), which no pass before it made; there is {made}",
+                help="put the pass that makes it in front",
+                id="pipeline",
+            )
         return found
 
     def with_product(self, name: str, value: object) -> Unit:

@@ -1,11 +1,12 @@
 """From a program to results: the default list of passes, compilation, runs and their reports (line 10)."""
 
-from polyopt.pipeline._builtin import PASSES, Deps, GenerateProgram, find_pass
+from polyopt.pipeline._builtin import PASSES, default_pipeline, find_pass
 from polyopt.pipeline._changes import with_dtype, with_reassociation
-from polyopt.pipeline._compile import compile, default_pipeline
+from polyopt.pipeline._compile import compile
 from polyopt.pipeline._compiled import Arguments, Compiled
 from polyopt.pipeline._emit import EMITTED, check_emit
 from polyopt.pipeline._outcome import Outcome, Request, run_request
+from polyopt.pipeline._schedule import LoopSchedule
 from polyopt.pipeline._sizes import check_sizes, complete_sizes
 
 __all__ = [
@@ -13,8 +14,7 @@ __all__ = [
     "PASSES",
     "Arguments",
     "Compiled",
-    "Deps",
-    "GenerateProgram",
+    "LoopSchedule",
     "Outcome",
     "Request",
     "check_emit",

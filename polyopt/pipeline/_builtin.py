@@ -2,19 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
+from polyopt.backend import emit_program, estimate_time_ns
 from polyopt.errors import InputError, nearest
+from polyopt.ir import Expr
+from polyopt.ir.mapping import Mapping as ProgramMapping
 from polyopt.passes import Pass, Unit
+from polyopt.pipeline._schedule import LoopSchedule
 from polyopt.registry import Registry
+from polyopt.schedule import (
+    Dependences,
+    absorb_initialisations,
+    compute_dependences,
+    distribute,
+    normalise,
+    substitute_forward,
+)
+from polyopt.tiling import plan_mapping
 
-__all__ = ["PASSES", "Deps", "GenerateProgram", "find_pass"]
+__all__ = [
+    "PASSES",
+    "Absorb",
+    "Deps",
+    "FixSizes",
+    "GenerateProgram",
+    "Kernels",
+    "Map",
+    "Normalise",
+    "Schedule",
+    "Substitute",
+    "default_pipeline",
+    "find_pass",
+]
+
+
+def default_pipeline() -> tuple[Pass, ...]:
+    """Every pass of a compilation, in order."""
+    return (
+        FixSizes(),
+        Substitute(),
+        Normalise(),
+        Deps(),
+        Schedule(),
+        Absorb(),
+        Map(),
+        GenerateProgram(),
+    )
+
 
 PASSES = Registry(
     "polyopt.passes",
-    {"deps": "polyopt.pipeline._builtin:Deps", "program": "polyopt.pipeline._builtin:GenerateProgram"},
+    {
+        "fix-sizes": "polyopt.pipeline._builtin:FixSizes",
+        "substitute": "polyopt.pipeline._builtin:Substitute",
+        "normalise": "polyopt.pipeline._builtin:Normalise",
+        "deps": "polyopt.pipeline._builtin:Deps",
+        "schedule": "polyopt.pipeline._builtin:Schedule",
+        "absorb": "polyopt.pipeline._builtin:Absorb",
+        "map": "polyopt.pipeline._builtin:Map",
+        "program": "polyopt.pipeline._builtin:GenerateProgram",
+    },
 )
 """Name in a pipeline text -> the dataclass."""
 
@@ -26,10 +76,45 @@ def find_pass(name: str) -> Callable[..., Pass]:
     """
     known = PASSES.names()
     if name not in known:
-        raise InputError(
-            f"unknown pass {name!r}{nearest(name, known)}", help=f"known: {', '.join(known)}", id="pipeline"
-        )
+        help = f"known: {', '.join(known)}"
+        raise InputError(f"unknown pass {name!r}{nearest(name, known)}", help=help, id="pipeline")
     return cast("Callable[..., Pass]", PASSES.load(name))
+
+
+@dataclass(frozen=True, slots=True)
+class FixSizes:
+    """Write the sizes that are given into the context, for all later passes to use."""
+
+    @property
+    def name(self) -> str:
+        return "fix-sizes"
+
+    def run(self, unit: Unit) -> Unit:
+        return unit.with_scop(unit.scop.at(unit.at))
+
+
+@dataclass(frozen=True, slots=True)
+class Substitute:
+    """Put temporaries that are read by one statement only into that statement."""
+
+    @property
+    def name(self) -> str:
+        return "substitute"
+
+    def run(self, unit: Unit) -> Unit:
+        return unit.with_scop(substitute_forward(unit.scop))
+
+
+@dataclass(frozen=True, slots=True)
+class Normalise:
+    """Make every entry of the order vectors a constant or an iterator."""
+
+    @property
+    def name(self) -> str:
+        return "normalise"
+
+    def run(self, unit: Unit) -> Unit:
+        return unit.with_scop(normalise(unit.scop))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,23 +128,69 @@ class Deps:
         return "deps"
 
     def run(self, unit: Unit) -> Unit:
-        from polyopt.schedule import compute_dependences
-
-        found = compute_dependences(unit.scop.at(unit.at), max_operations=self.max_operations)
+        found = compute_dependences(unit.scop, max_operations=self.max_operations)
         return unit.with_product("deps", found)
 
 
 @dataclass(frozen=True, slots=True)
+class Schedule:
+    """Distribute into sequential loops around parallel statements (product `schedule`)."""
+
+    @property
+    def name(self) -> str:
+        return "schedule"
+
+    def run(self, unit: Unit) -> Unit:
+        distributed, tree = distribute(unit.scop, unit.product("deps", Dependences))
+        made = unit.with_scop(distributed).with_product("schedule", LoopSchedule(distributed, tree))
+        return made.with_product("kernels", Kernels(made.product("schedule", LoopSchedule), {}))
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """What is left to be mapped, and the values that absorbed initialisations would have written."""
+
+    schedule: LoopSchedule
+    initials: Mapping[str, Expr]
+
+
+@dataclass(frozen=True, slots=True)
+class Absorb:
+    """Let reductions start from what an initialisation before them would have written (product `kernels`)."""
+
+    @property
+    def name(self) -> str:
+        return "absorb"
+
+    def run(self, unit: Unit) -> Unit:
+        schedule = unit.product("schedule", LoopSchedule)
+        tree, initials = absorb_initialisations(unit.scop, schedule.tree)
+        return unit.with_product("kernels", Kernels(LoopSchedule(unit.scop, tree), initials))
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """Choose instructions, layouts, tiles and buffers (product `mapping`)."""
+
+    @property
+    def name(self) -> str:
+        return "map"
+
+    def run(self, unit: Unit) -> Unit:
+        kernels = unit.product("kernels", Kernels)
+        at = unit.at or None
+        mapping, remarks = plan_mapping(unit.scop, kernels.schedule.tree, unit.machine, at, kernels.initials)
+        unit = unit.with_product("mapping", mapping).with_remarks(remarks)
+        return unit.with_product("estimated_time_ns", estimate_time_ns(mapping, unit.at))
+
+
+@dataclass(frozen=True, slots=True)
 class GenerateProgram:
-    """Generate the program (products `generated`, `schedule`, `mapping`)."""
+    """Generate the program: code, addresses, waits."""
 
     @property
     def name(self) -> str:
         return "program"
 
     def run(self, unit: Unit) -> Unit:
-        from polyopt.backend import generate
-
-        generated = generate(unit.scop, unit.machine, unit.at or None)
-        unit = unit.with_product("generated", generated).with_remarks(generated.remarks)
-        return replace(unit, program=generated.program)
+        return replace(unit, program=emit_program(unit.scop, unit.product("mapping", ProgramMapping), unit.machine))

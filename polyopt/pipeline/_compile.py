@@ -1,4 +1,4 @@
-"""The default pipeline and the one way into it."""
+"""The one way from a source to a compiled program."""
 
 from __future__ import annotations
 
@@ -12,22 +12,14 @@ from polyopt.frontend.torch import TorchProgram
 from polyopt.ir import Scop, verify_scop
 from polyopt.machine import Machine, machine
 from polyopt.passes import Pass, Unit, parse_pipeline, run_passes
-from polyopt.pipeline._builtin import PASSES, Deps, GenerateProgram, find_pass
+from polyopt.pipeline._builtin import PASSES, default_pipeline, find_pass
 from polyopt.pipeline._compiled import Arguments, Compiled
 from polyopt.pipeline._sizes import check_sizes
 from polyopt.registry import OWN
 
-__all__ = ["compile", "default_pipeline"]
+__all__ = ["compile"]
 
 Source = Scop | Kernel | TorchProgram
-
-
-def default_pipeline() -> tuple[Pass, ...]:
-    """Every pass of a compilation, in order."""
-    return (
-        Deps(),
-        GenerateProgram(),
-    )
 
 
 def compile(

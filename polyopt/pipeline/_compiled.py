@@ -5,22 +5,22 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from polyopt.backend import Generated
 from polyopt.errors import Diagnostic, InputError, ProgramError, nearest
 from polyopt.ir import Program, Scop
+from polyopt.ir.mapping import Mapping as ProgramMapping
 from polyopt.machine import Machine
 from polyopt.passes import Pass, Unit, pipeline_text
 from polyopt.pipeline._emit import emit
 from polyopt.pipeline._outcome import Outcome, Request, run_request
+from polyopt.pipeline._schedule import LoopSchedule, judge_schedule
 from polyopt.pipeline._sizes import complete_sizes
 from polyopt.pipeline._verdicts import legality_verdict
 from polyopt.report import RunReport
-from polyopt.schedule import check
 from polyopt.verify import PropertyVerdict
 
 __all__ = ["Arguments", "Compiled"]
@@ -49,7 +49,10 @@ class Compiled:
     @property
     def program(self) -> Program:
         """The generated program; InputError when the pipeline ends before one is made."""
-        return self._refuse() if self.unit.program is None else self.unit.program
+        if self.unit.program is None:
+            text = pipeline_text(self.passes)
+            raise InputError(f"the pipeline {text!r} makes no program", help="end it with 'program'", id="pipeline")
+        return self.unit.program
 
     @property
     def machine(self) -> Machine:
@@ -61,10 +64,20 @@ class Compiled:
         return self.unit.at
 
     @property
-    def generated(self) -> Generated:
-        """Schedule, mapping, program and estimates; InputError when the pipeline does not make them."""
-        found = self.unit.products.get("generated")
-        return found if isinstance(found, Generated) else self._refuse()
+    def schedule(self) -> LoopSchedule:
+        """The order of the program; InputError when the pipeline makes none."""
+        return self.unit.product("schedule", LoopSchedule)
+
+    @property
+    def mapping(self) -> ProgramMapping:
+        """Instructions, layouts, tiles and buffers; InputError when the pipeline makes none."""
+        return self.unit.product("mapping", ProgramMapping)
+
+    @property
+    def estimated_time_ns(self) -> float | None:
+        """What the cost model expects, at the sizes of `at`."""
+        found = self.unit.products.get("estimated_time_ns")
+        return found if isinstance(found, float) else None
 
     @property
     def remarks(self) -> tuple[Diagnostic, ...]:
@@ -73,7 +86,7 @@ class Compiled:
     @functools.cached_property
     def legal(self) -> PropertyVerdict:
         """The judge's answer on the schedule, for the sizes that the program was made for."""
-        return legality_verdict(check(self.unit.scop, self.generated.schedule_text, at=self.at or None))
+        return legality_verdict(judge_schedule(self.schedule, self.at))
 
     @functools.cached_property
     def outcome(self) -> Outcome:
@@ -151,14 +164,10 @@ class Compiled:
             seed=seed,
             timing_only=timing_only,
             keep_events=keep_events,
-            estimated_time_ns=self.generated.estimated_time_ns,
+            estimated_time_ns=self.estimated_time_ns,
             compile_s=self.compile_s,
         )
         return run_request(request)
-
-    def _refuse(self) -> NoReturn:
-        text = pipeline_text(self.passes)
-        raise InputError(f"the pipeline {text!r} makes no program", help="end it with 'program'", id="pipeline")
 
     def _given(self, args: tuple[object, ...], arrays: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
         found = {n: np.asarray(a) for n, a in {**self.arguments.bound, **arrays}.items()}

@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from polyopt.backend import mapping_text, program_text
 from polyopt.errors import InputError, nearest
 from polyopt.frontend import write_scop
 from polyopt.passes import pipeline_text
-from polyopt.report import json_value, program_json, program_text
+from polyopt.report import json_value, program_json
 from polyopt.schedule import Dependences, compute_dependences
 
 if TYPE_CHECKING:
@@ -66,11 +67,11 @@ def _body_text(compiled: Compiled, statement: str) -> str:
 
 
 def _schedule(compiled: Compiled) -> str:
-    return compiled.generated.schedule_text.rstrip("\n") + "\n"
+    return compiled.schedule.text()
 
 
 def _mapping(compiled: Compiled) -> str:
-    return str(compiled.generated.mapping.text()).rstrip("\n") + "\n"
+    return mapping_text(compiled.mapping)
 
 
 def _program(compiled: Compiled) -> str:
@@ -78,16 +79,15 @@ def _program(compiled: Compiled) -> str:
 
 
 def _json(compiled: Compiled) -> str:
-    generated = compiled.generated
     everything = {
         "scop": write_scop(compiled.unit.scop),
         "target": compiled.machine.name,
         "at": dict(compiled.at),
         "pipeline": pipeline_text(compiled.passes),
-        "schedule": generated.schedule_text,
-        "mapping": generated.mapping.text(),
+        "schedule": compiled.schedule.text(),
+        "mapping": mapping_text(compiled.mapping),
         "program": program_json(compiled.program),
-        "estimated_time_ns": generated.estimated_time_ns,
+        "estimated_time_ns": compiled.estimated_time_ns,
         "legal": compiled.legal.level,
         "remarks": [{"severity": r.severity, "id": r.id, "message": r.message} for r in compiled.remarks],
     }

@@ -1,7 +1,7 @@
 """Figures, tables and pictures of what a program costs (line 10)."""
 
 from polyopt.report._pictures import RooflinePoint, Span, draw_roofline, draw_run, draw_timeline, save_roofline
-from polyopt.report._program import program_json, program_text
+from polyopt.report._program import program_json
 from polyopt.report._record import PROPERTIES, RunReport, json_value
 from polyopt.report._tables import bench_table, machine_table, machines_table, run_tables
 from polyopt.report._work import Work, compute_compulsory_bytes, compute_work, count_points, operations_per_instance
@@ -24,7 +24,6 @@ __all__ = [
     "machines_table",
     "operations_per_instance",
     "program_json",
-    "program_text",
     "run_tables",
     "save_roofline",
 ]
