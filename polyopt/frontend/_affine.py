@@ -8,9 +8,20 @@ from itertools import product
 
 from polyopt.errors import UnsupportedError
 from polyopt.frontend._names import Names, arguments, function_name, not_affine, show, unknown_name, why_not
-from polyopt.sets import Affine, Constraint, affine, maximum, minimum, select, var
+from polyopt.sets import Affine, Constraint, Set, affine, maximum, minimum, select, var
 
-__all__ = ["Condition", "choose", "comparison_sign", "divisor_of", "parse_affine", "parse_condition"]
+__all__ = [
+    "MAX_PIECES",
+    "NEGATED",
+    "Condition",
+    "choose",
+    "comparison_sign",
+    "divisor_of",
+    "parse_affine",
+    "parse_condition",
+    "relation",
+    "restrict",
+]
 
 COMPARE: dict[type[ast.cmpop], str] = {
     ast.Lt: "<",
@@ -139,7 +150,7 @@ def parse_condition(node: ast.expr, names: Names, negate: bool = False) -> Condi
     if isinstance(node, ast.Constant) and isinstance(node.value, bool):
         return ((),) if node.value != negate else ()
     value = parse_affine(node, names)
-    return _relation("==" if negate else "!=", value)
+    return relation("==" if negate else "!=", value)
 
 
 def _comparison(node: ast.Compare, names: Names, negate: bool) -> Condition:
@@ -147,7 +158,7 @@ def _comparison(node: ast.Compare, names: Names, negate: bool) -> Condition:
     parts: list[Condition] = []
     for op, a, b in zip(node.ops, values, values[1:]):  # noqa: B905  (a chain has one value more)
         sign = comparison_sign(op, node, names)
-        parts.append(_relation(NEGATED[sign] if negate else sign, a - b))
+        parts.append(relation(NEGATED[sign] if negate else sign, a - b))
     return _any(parts, node, names) if negate else _all(parts, node, names)
 
 
@@ -160,7 +171,7 @@ def comparison_sign(op: ast.cmpop, node: ast.Compare, names: Names) -> str:
     return sign
 
 
-def _relation(sign: str, difference: Affine) -> Condition:
+def relation(sign: str, difference: Affine) -> Condition:
     """The condition `difference sign 0`."""
     rows = {
         "<": (Constraint(-difference - 1),),
@@ -170,7 +181,7 @@ def _relation(sign: str, difference: Affine) -> Condition:
         "==": (Constraint(difference, equality=True),),
     }
     if sign == "!=":
-        return (*_relation("<", difference), *_relation(">", difference))
+        return (*relation("<", difference), *relation(">", difference))
     if difference.is_constant:
         return ((),) if all(c.holds({}) for c in rows[sign]) else ()
     return (rows[sign],)
@@ -195,3 +206,14 @@ def _limited(pieces: list[tuple[Constraint, ...]], node: ast.expr, names: Names)
             where=names.locate(node),
         )
     return ((),) if () in pieces else tuple(dict.fromkeys(pieces))
+
+
+def restrict(points: Set, condition: Condition) -> Set:
+    """The points where `condition` holds."""
+    parts = [points.constrain(conjunction) for conjunction in condition]
+    if not parts:
+        return Set.empty(points.name, points.dims, points.params)
+    result = parts[0]
+    for part in parts[1:]:
+        result = result.union(part)
+    return result

@@ -94,6 +94,12 @@ class BodyReader:
             if isinstance(node.op, ast.Sub):
                 return Assign(access, negated(value), "+")
             return Assign(access, Apply("/" if isinstance(node.op, ast.Div) else "**", (Read(access), value)))
+        if isinstance(node, ast.AugAssign) and not isinstance(node.op, (ast.Add, ast.Mult)):
+            raise UnsupportedError(
+                f"this augmented assignment is not known: {show(node)}",
+                help="known are += -= *= /= **=",
+                where=self.locate(node),
+            )
         return parse_assignment(node, names)
 
     def check_target(self, target: ast.expr, names: Names) -> None:

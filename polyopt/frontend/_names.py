@@ -138,7 +138,8 @@ def _listed(names: Iterable[str]) -> str:
 
 def why_not(node: ast.expr, names: Names) -> str:
     if isinstance(node, ast.Subscript):
-        return "it reads a tensor"
+        plain = isinstance(node.value, ast.Name)
+        return "it reads a tensor" if plain else "only tensors have subscripts; a size is written by its name"
     if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
         return "comprehensions are not known; write a loop"
     if isinstance(node, ast.Attribute):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from polyopt.errors import InputError, UnsupportedError
-from polyopt.frontend._affine import Condition, parse_affine
+from polyopt.frontend._affine import Condition, parse_affine, restrict
 from polyopt.frontend._names import Names, show
 from polyopt.ir import Expr
 from polyopt.sets import Affine, Constraint, Set, affine, var
@@ -53,18 +53,8 @@ class Nest:
         """Every instance of a statement that stands here."""
         result = Set.universe(name, self.iterators, params)
         for condition in self.conditions:
-            result = _restricted(result, condition)
+            result = restrict(result, condition)
         return result.coalesce()
-
-
-def _restricted(points: Set, condition: Condition) -> Set:
-    parts = [points.constrain(conjunction) for conjunction in condition]
-    if not parts:
-        return Set.empty(points.name, points.dims, points.params)
-    result = parts[0]
-    for part in parts[1:]:
-        result = result.union(part)
-    return result
 
 
 def read_loop(node: ast.For, names: Names) -> LoopHeader:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 
 from polyopt.errors import InputError, Location, UnsupportedError
 from polyopt.frontend._assignments import find_access
 from polyopt.frontend._body import BodyReader, Placed
+from polyopt.frontend._guarded_reads import keep_inside
 from polyopt.frontend._guards import guarded, targets_of
 from polyopt.frontend._inference import Use, first_reads, infer_dtypes, role_of
 from polyopt.frontend._names import show
@@ -103,7 +105,8 @@ def _finish(function: ast.FunctionDef, reader: BodyReader, reassociate: bool, co
         name = f"{prefix}{len(statements)}"
         statement = _statement(name, p, dtypes, signature.params, reader.locate(p.node))
         if not statement.domain.intersect_params(sizes).is_empty():
-            statements.append(statement)
+            body = keep_inside(statement.assign, statement.domain, sizes, {t.name: t for t in tensors})
+            statements.append(replace(statement, body=body))
             placed[name] = p
     scop = Scop(function.name, signature.params, sizes, tensors, tuple(statements), reassociate)
     verify_scop(scop, _places(placed, reader))

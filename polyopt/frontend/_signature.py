@@ -38,9 +38,9 @@ class Signature:
 def read_signature(function: ast.FunctionDef, locate: Callable[[ast.AST], Location]) -> Signature:
     """The sizes and tensors that the annotations of `function` declare.  Raises InputError."""
     args = function.args
-    for extra in (args.vararg, args.kwarg):
+    for stars, extra in (("*", args.vararg), ("**", args.kwarg)):
         if extra is not None:
-            raise UnsupportedError(f"*{extra.arg} is not known", help="name every argument", where=locate(extra))
+            raise UnsupportedError(f"{stars}{extra.arg} is not known", help="name every argument", where=locate(extra))
     for default in (*args.defaults, *(d for d in args.kw_defaults if d is not None)):
         raise UnsupportedError(
             f"the default {show(default)} is not known", help="leave it out; pass every array", where=locate(default)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from polyopt.errors import InputError, Location
 from polyopt.frontend._affine import parse_affine
 from polyopt.frontend._assignments import find_access, parse_assignment
 from polyopt.frontend._document import Entry, Scalar, parse_document
+from polyopt.frontend._guarded_reads import keep_inside
 from polyopt.frontend._names import Names
 from polyopt.frontend._set_text import context_set, read_context, read_domain
 from polyopt.ir import Access, Assign, OpaqueCall, Origin, Scop, Statement, Tensor, check_name, verify_scop
@@ -80,16 +81,21 @@ def _program(root: Entry) -> Scop:
     statements: list[Statement] = []
     for entry in keys["statements"].sequence():
         statements.append(_statement(entry, params, tensors, {s.name for s in statements}, places))
+    context = _context(keys.get("context"), params, places)
     scop = Scop(
         name=keys["scop"].scalar().text,
         params=params,
-        context=_context(keys.get("context"), params, places),
+        context=context,
         tensors=tensors,
-        statements=tuple(statements),
+        statements=tuple(_inside(s, context, {t.name: t for t in tensors}) for s in statements),
         reassociate=keys["reassociate"].truth() if "reassociate" in keys else False,
     )
     verify_scop(scop, places)
     return scop
+
+
+def _inside(s: Statement, context: Set, tensors: Mapping[str, Tensor]) -> Statement:
+    return s if s.is_opaque else replace(s, body=keep_inside(s.assign, s.domain, context, tensors))
 
 
 def _names(entry: Entry, what: str) -> tuple[str, ...]:

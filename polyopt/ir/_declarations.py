@@ -50,7 +50,8 @@ def check_names(scop: Scop, places: Places) -> None:
         for name in found:
             check_name(name, what)
     tensors = scop.tensor_map()
-    _check_apart(scop.params, "param", tensors, "tensor")
+    for name in scop.params:
+        _check_apart((name,), "param", tensors, "tensor", places(name, "shape"))
     for s in scop.statements:
         where = places(s.name, "domain")
         for name in s.iterators:

@@ -1,4 +1,6 @@
-"""Kernels for the Python front end, one construct or combination each.  Parsed by polyopt; run as plain Python by the tests."""
+"""Kernels for the Python front end, one construct or combination each; the tests also run them as plain Python."""
+
+# ruff: noqa: UP037
 
 
 def gemm(A: po.float32["M", "K"], B: po.float32["K", "N"], C: po.float32["M", "N"]):
@@ -10,7 +12,9 @@ def gemm(A: po.float32["M", "K"], B: po.float32["K", "N"], C: po.float32["M", "N
                 C[i, j] += A[i, k] * B[k, j]
 
 
-def scaled_gemm(alpha: po.float64, beta: po.float64, A: po.float64["M", "K"], B: po.float64["K", "N"], C: po.float64["M", "N"]):
+def scaled_gemm(
+    alpha: po.float64, beta: po.float64, A: po.float64["M", "K"], B: po.float64["K", "N"], C: po.float64["M", "N"]
+):
     for i in range(M):
         for j in range(N):
             C[i, j] *= beta
@@ -231,3 +235,27 @@ def sizes_as_names(A: po.float32[M, N + 1, 2], B: "po.float32[M, 2 * N]"):
 def selected_subscripts(x: po.float32["N"], y: po.float32["N"]):
     for i in range(N):
         y[i] = x[i - 1 if i > 0 else N - 1] + x[min(i + 1, N - 1)] + x[max(i - 2, 0)]
+
+
+@po.kernel(context="N >= 1")
+def padded(x: po.float32["N"], y: po.float32["N + 4"], z: po.float32["N", "N"]):
+    for i in range(N + 4):
+        y[i] = x[i - 2] if 2 <= i < N + 2 else 0.0
+    for i in range(N):
+        for j in range(N):
+            z[i, j] = 1 + (x[i + j] * 2 if i + j < N else 0 if i == j else -x[i + j - N])
+
+
+def conditions_that_protect_reads(x: po.float32["N"], y: po.float32["N"]):
+    for i in range(N):
+        if i > 0 and x[i - 1] > 0:
+            y[i] = x[i - 1]
+        elif not (i == N - 1 or x[i + 1] < 0):
+            y[i] = x[i + 1]
+        else:
+            y[i] = 3
+
+
+def scan(x: po.float32["N"], y: po.float32["N"]):
+    for i in range(N):
+        y[i] = x[i] + (y[i - 1] if i > 0 else 0)
