@@ -174,7 +174,8 @@ def _convert(name: str, key: str, raw: list[str], hint: object) -> object:
     if origin is tuple:
         return tuple(_scalar(name, key, word, args[0]) for word in raw)
     if len(raw) != 1:
-        raise InputError(f"option {key!r} of pass {name} takes one value, found {', '.join(raw) or 'none'}", id="pipeline")
+        found = ", ".join(raw) or "none"
+        raise InputError(f"option {key!r} of pass {name} takes one value, found {found}", id="pipeline")
     return _scalar(name, key, raw[0], hint)
 
 

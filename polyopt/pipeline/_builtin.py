@@ -8,14 +8,14 @@ from typing import cast
 
 from polyopt.backend import emit_program, estimate_time_ns
 from polyopt.errors import InputError, nearest
-from polyopt.ir import Expr
 from polyopt.ir.mapping import Mapping as ProgramMapping
 from polyopt.passes import Pass, Unit
 from polyopt.pipeline._schedule import LoopSchedule
 from polyopt.registry import Registry
 from polyopt.schedule import (
+    Absorbed,
     Dependences,
-    absorb_initialisations,
+    absorb,
     compute_dependences,
     distribute,
     normalise,
@@ -148,15 +148,15 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """What is left to be mapped, and the values that absorbed initialisations would have written."""
+    """What is left to be mapped, and what each reduction's kernel took over."""
 
     schedule: LoopSchedule
-    initials: Mapping[str, Expr]
+    absorbed: Mapping[str, Absorbed]
 
 
 @dataclass(frozen=True, slots=True)
 class Absorb:
-    """Let reductions start from what an initialisation before them would have written (product `kernels`)."""
+    """Let a reduction's kernel take over the initialisation before it and the use behind it (product `kernels`)."""
 
     @property
     def name(self) -> str:
@@ -164,8 +164,8 @@ class Absorb:
 
     def run(self, unit: Unit) -> Unit:
         schedule = unit.product("schedule", LoopSchedule)
-        tree, initials = absorb_initialisations(unit.scop, schedule.tree)
-        return unit.with_product("kernels", Kernels(LoopSchedule(unit.scop, tree), initials))
+        tree, absorbed = absorb(unit.scop, schedule.tree)
+        return unit.with_product("kernels", Kernels(LoopSchedule(unit.scop, tree), absorbed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ class Map:
     def run(self, unit: Unit) -> Unit:
         kernels = unit.product("kernels", Kernels)
         at = unit.at or None
-        mapping, remarks = plan_mapping(unit.scop, kernels.schedule.tree, unit.machine, at, kernels.initials)
+        mapping, remarks = plan_mapping(unit.scop, kernels.schedule.tree, unit.machine, at, kernels.absorbed)
         unit = unit.with_product("mapping", mapping).with_remarks(remarks)
         return unit.with_product("estimated_time_ns", estimate_time_ns(mapping, unit.at))
 

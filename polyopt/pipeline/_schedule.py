@@ -35,8 +35,8 @@ class LoopSchedule:
 def order_vectors(schedule: LoopSchedule) -> tuple[dict[str, list[Affine]], tuple[int, ...]]:
     """The order vector of every statement, and the dimensions that run in parallel.
 
-    A vector alternates positions in the text and sequential iterators; the parallel iterators of all leaves begin at the
-    same dimension behind the longest of these, so that "parallel" means the same for all statements.
+    A vector alternates positions in the text and sequential iterators; the parallel iterators of all leaves begin at
+    the same dimension behind the longest of these, so that "parallel" means the same for all statements.
     """
     prefixes = dict(_prefixes(schedule.tree, {}, ()))
     depth = max((len(p) for p, _ in prefixes.values()), default=0)
