@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from polyopt.ir import Cast, Const, Expr, Index, Loop, Node, Program, Read, Uninterpreted, View, children
-from polyopt.ir.expr import Cast, Const, Index, Read, Uninterpreted
 
 __all__ = ["program_json"]
 
