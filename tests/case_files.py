@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
@@ -24,7 +24,7 @@ class Check:
     what: str
     schedule: str
     expect: str
-    at: Mapping[str, int] = MappingProxyType({})
+    at: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     parallel: tuple[int, ...] = ()
 
 
