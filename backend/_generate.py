@@ -20,7 +20,7 @@ from polyopt.schedule import absorb, compute_dependences, distribute, normalise,
 from polyopt.sets import Affine, var
 from polyopt.tiling import plan_mapping
 
-__all__ = ["Generated", "generate"]
+__all__ = ["Generated", "emit_program", "estimate_time_ns", "general_kernels", "generate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def generate(scop: Scop, machine: Machine, at: Mapping[str, int] | None = None) 
     tree, absorbed = absorb(distributed, tree)
     mapping, remarks = plan_mapping(distributed, tree, machine, at, absorbed)
     program = emit_program(distributed, mapping, machine)
-    estimated = sum(_weighted(mapping.nodes, at or {}, 1.0))
+    estimated = estimate_time_ns(mapping, at or {})
     return Generated(plain, program, mapping, tree_text(tree), remarks, estimated)
 
 
@@ -109,6 +109,11 @@ class _Emitter:
         nodes = emit_kernel(frame, self.load_queues, self.store_queue)
         self.groups.append(frame.buffers)
         return nodes
+
+
+def estimate_time_ns(mapping: ProgramMapping, at: Mapping[str, int]) -> float:
+    """The cost model's sum over kernels, each times the iterations of the loops around it."""
+    return sum(_weighted(mapping.nodes, at, 1.0))
 
 
 def _weighted(nodes: tuple[MappingNode, ...], at: Mapping[str, int], times: float) -> list[float]:
