@@ -48,7 +48,15 @@ def run_as_python(name: str, arrays: Mapping[str, Any], sizes: Mapping[str, int]
         extents = shape[0] if isinstance(shape[0], tuple) else shape
         return np.full([sizes[e] for e in extents], np.nan)
 
-    scope = {**sizes, "math": math, "exp": np.exp, "inf": np.inf, "zeros": zeros, "min": min, "max": max}
+    scope: dict[str, Any] = {
+        **sizes,
+        "math": math,
+        "exp": np.exp,
+        "inf": np.inf,
+        "zeros": zeros,
+        "min": min,
+        "max": max,
+    }
     exec(compile(plain, str(KERNELS), "exec"), scope)
     scope[name](**arrays, **{a.arg: sizes[a.arg] for a in function.args.args if a.arg in sizes})
 
