@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from polyopt.errors import ProgramError
@@ -13,10 +14,22 @@ if TYPE_CHECKING:
     from polyopt.schedule import Verdict
     from polyopt.simulator import SimResult
 
-__all__ = ["is_refuted", "legality_verdict", "run_verdicts"]
+__all__ = ["PROPERTY_OF", "is_refuted", "legality_verdict", "run_verdicts"]
 
 RUNTIME = ("race_free", "deadlock_free", "in_bounds", "initialised", "capacity")
 """What the simulator watches."""
+
+PROPERTY_OF: Mapping[str, str] = MappingProxyType(
+    {
+        "race": "race_free",
+        "deadlock": "deadlock_free",
+        "out-of-bounds": "in_bounds",
+        "uninitialised": "initialised",
+        "capacity": "capacity",
+        "bank": "capacity",
+    }
+)
+"""What the simulator refuses -> the property that it refutes; anything else is a program that no run should see."""
 
 
 def legality_verdict(judged: Verdict) -> PropertyVerdict:
@@ -41,7 +54,7 @@ def run_verdicts(
     """
     found = {"legal": legal, **_values(comparison, broken)}
     for name in RUNTIME:
-        found[name] = _runtime(name, result, broken)
+        found[name] = _runtime(name, result, broken, has_values=comparison is not None)
     return {name: found[name] for name in PROPERTIES}
 
 
@@ -49,17 +62,18 @@ def is_refuted(verdicts: Mapping[str, PropertyVerdict]) -> bool:
     return any(v.is_refuted for v in verdicts.values())
 
 
-def _runtime(name: str, result: SimResult | None, broken: ProgramError | None) -> PropertyVerdict:
+def _runtime(
+    name: str, result: SimResult | None, broken: ProgramError | None, *, has_values: bool
+) -> PropertyVerdict:
     if broken is not None:
-        if PROPERTY_OF.get(broken.diagnostic.id, "in_bounds") == name:
+        if PROPERTY_OF[broken.diagnostic.id] == name:
             return PropertyVerdict("refuted", broken.message)
         return PropertyVerdict("unknown", "the program was stopped before its end")
     if name == "race_free" and result is not None:
         return _races(result)
+    if name in ("in_bounds", "initialised") and not has_values:
+        return PropertyVerdict("unknown", "no values were computed")
     return PropertyVerdict("tested", "held in one run")
-
-
-PROPERTY_OF: Mapping[str, str] = {}
 
 
 def _races(result: SimResult) -> PropertyVerdict:
