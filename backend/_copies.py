@@ -62,19 +62,19 @@ def transfer_spec(machine: Machine) -> InstructionSpec:
 
 
 def _span_stop(frame: Frame, s: Span) -> Affine:
-    return frame.rename(s.stop)
+    return frame.rename(s.copy_stop)
 
 
 def _rows(frame: Frame, p: Placement, access: Access, buffer: Buffer, queue: str, *, store: bool) -> list[Node]:
     """One transfer for each partition tile."""
     own = p.span(p.partition) if p.partition is not None else None
-    position = {s.dim: frame.rename(s.start) for s in p.spans}
+    position = {s.dim: frame.rename(s.copy_start) for s in p.spans}
     if own is None or own.size <= p.partition_tile:
         return [_row_transfer(frame, p, access, buffer, queue, position, store=store)]
     loop_var = frame.names.new(f"{own.dim}_c")
     position[own.dim] = var(loop_var)
     body = _row_transfer(frame, p, access, buffer, queue, position, store=store)
-    return [Loop(loop_var, frame.rename(own.start), _span_stop(frame, own), (body,), p.partition_tile)]
+    return [Loop(loop_var, frame.rename(own.copy_start), _span_stop(frame, own), (body,), p.partition_tile)]
 
 
 def _row_transfer(
@@ -103,7 +103,7 @@ def _row_transfer(
     names = [lane.name for lane in lanes]
     offsets = {s.dim: position[s.dim] - frame.rename(s.start) for s in p.spans}
     chip = placed_view(p, buffer, offsets, names, frame.copy_index(p))
-    device = frame.device_view(access, position, lanes, _index_view(frame, p, access, position, lanes))
+    device = frame.device_view(p.copied, position, lanes, _index_view(frame, p, access, position, lanes))
     target, source = (device, chip) if store else (chip, device)
     return _transfer(frame, access, queue, lanes, target, source, masks(frame, p.mask, position), store=store)
 
@@ -201,7 +201,7 @@ def _crossing_loops(
     frame: Frame, p: Placement, c: _Crossing, access: Access, buffer: Buffer, queue: str, *, store: bool
 ) -> list[Node]:
     """Loops over the other dimensions and over chunks of rows, inside them one transfer and its transpositions."""
-    position = {s.dim: frame.rename(s.start) for s in p.spans}
+    position = {s.dim: frame.rename(s.copy_start) for s in p.spans}
     loops: list[tuple[str, Span, int]] = []
     for s in c.rest:
         if s.size > 1:
@@ -213,12 +213,13 @@ def _crossing_loops(
         position[c.rows.dim] = var(loops[-1][0])
     if loops:
         name, span, step = loops[-1]
-        copy = (var(name) - frame.rename(span.start)) // step if step > 1 else var(name) - frame.rename(span.start)
+        first = frame.rename(span.copy_start)
+        copy = (var(name) - first) // step if step > 1 else var(name) - first
     else:
         copy = frame.rotation(p.depth)
     nodes = _crossing_chunk(frame, p, c, access, buffer, queue, position, copy, store=store)
     for name, span, step in reversed(loops):
-        nodes = [Loop(name, frame.rename(span.start), _span_stop(frame, span), tuple(nodes), step)]
+        nodes = [Loop(name, frame.rename(span.copy_start), _span_stop(frame, span), tuple(nodes), step)]
     return nodes
 
 
@@ -242,7 +243,7 @@ def _crossing_chunk(
     rows = Lane(c.rows.dim, role_p, row_extent)
     along = Lane(c.along.dim, role_f, _span_stop(frame, c.along) - position[c.along.dim])
     chip = View(c.raw.name, (affine(0), affine(0)), ((rows.name, (1, 0)), (along.name, (0, 1))), copy)
-    device = frame.device_view(access, position, [rows, along])
+    device = frame.device_view(p.copied, position, [rows, along])
     mask = masks(frame, p.mask, position)
     tiles = _tile_nodes(frame, p, c, buffer, position, rows, copy, store=store)
     if store:

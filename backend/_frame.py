@@ -59,8 +59,14 @@ class Frame:
         if isinstance(term, Const):
             raise InternalError("a constant has no buffer")
         p, buffer = self.kernel.placement(term), self.by_term[term]
-        offsets = {s.dim: self.start(depth, s.dim) - self.rename(s.start) for s in p.spans}
-        return placed_view(p, buffer, offsets, [lane.name for lane in lanes], self.copy_index(p))
+        windows = {w.name: w.expr for w in p.windows}
+        starts = {d.name: self.start(depth, d.name) for d in self.kernel.dims}
+        here = {
+            s.dim: self.rename(windows[s.dim].substitute(starts)) if s.dim in windows else starts[s.dim]
+            for s in p.spans
+        }
+        offsets = {s.dim: here[s.dim] - self.rename(s.start) for s in p.spans}
+        return placed_view(p, buffer, offsets, [lane.name for lane in lanes], self.copy_index(p), windows)
 
     def copy_index(self, p: Placement) -> Affine:
         """Which rotating copy the present iteration uses."""
@@ -112,20 +118,27 @@ def buffer_shape(p: Placement) -> tuple[int, ...]:
 
 
 def placed_view(
-    p: Placement, buffer: Buffer, offsets: Mapping[str, Affine], lanes: Sequence[str], copy: Affine
+    p: Placement,
+    buffer: Buffer,
+    offsets: Mapping[str, Affine],
+    lanes: Sequence[str],
+    copy: Affine,
+    windows: Mapping[str, Affine] | None = None,
 ) -> View:
-    """A view of a placement's buffer: `offsets` are distances from the starts of its spans, per dimension."""
+    """A view of a placement's buffer: `offsets` are distances from the starts of its spans, per dimension or window.
+
+    windows: values of windows in the dimensions that lanes run over; without it lanes run over the windows themselves.
+    """
     base: list[Affine] = [affine(0)]
-    axis_of: dict[str, int] = {p.partition: 0} if p.partition is not None else {}
+    moves: list[dict[str, int]] = [{p.partition: 1} if p.partition is not None else {}]
     own = p.span(p.partition) if p.partition is not None else None
     if own is not None and own.size > p.partition_tile:
         base.append(offsets[own.dim] // p.partition_tile)
+        moves.append({})
     for s in p.spans:
         if s.dim != p.partition:
-            axis_of[s.dim] = len(base)
-            base.append(offsets.get(s.dim, affine(0)))
-    steps: list[tuple[str, tuple[int, ...]]] = []
-    for name in lanes:
-        if name in axis_of:
-            steps.append((name, tuple(int(k == axis_of[name]) for k in range(len(base)))))
-    return View(buffer.name, tuple(base), tuple(steps), copy)
+            base.append(offsets[s.dim])
+            expr = (windows or {}).get(s.dim, var(s.dim))
+            moves.append({name: expr.coefficient(name) for name in lanes})
+    steps = [(name, tuple(m.get(name, 0) for m in moves)) for name in lanes]
+    return View(buffer.name, tuple(base), tuple((n, s) for n, s in steps if any(s)), copy)

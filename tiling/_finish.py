@@ -47,14 +47,20 @@ def _loop(sketch: Sketch, k: int) -> TileLoop:
 def _placement(sketch: Sketch, p: SketchPlacement) -> Placement:
     problem = sketch.problem
     outside = sketch.loops[: p.depth]
-    spans = tuple(problem.space.span(d, outside, size) for d, size in p.sizes.items())
+    space = problem.space.with_windows(p.windows) if p.windows else problem.space
+    windows = {w.name: w for w in p.windows}
+    spans = tuple(
+        space.window_span(windows[d], outside, size) if d in windows else space.span(d, outside, size)
+        for d, size in p.sizes.items()
+    )
     for s in spans:
         _check_size(problem, s)
     mask: tuple[Constraint, ...] = ()
     if isinstance(p.term, Access):
-        mask = problem.space.residual(tuple(p.sizes), outside)
+        mask = space.residual(tuple(p.sizes), outside)
         if any(c.equality for c in mask):
             raise UnsupportedError("an equality between lanes", id="domain-shape")
+    partial = bool(mask) or any(s.start != s.copy_start or s.stop != s.copy_stop for s in spans)
     return Placement(
         term=p.term,
         memory=p.memory,
@@ -67,7 +73,8 @@ def _placement(sketch: Sketch, p: SketchPlacement) -> Placement:
         direction=p.direction,
         through=p.through,
         mask=mask,
-        fill=0.0 if mask and p.direction in ("load", "update") else None,
+        fill=0.0 if partial and p.direction in ("load", "update") else None,
+        windows=p.windows,
     )
 
 
@@ -128,10 +135,21 @@ def _check_masks(sketch: Sketch, placements: tuple[Placement, ...]) -> None:
     box = _box(problem, sketch, inside)
     allowed = box
     for p in placements:
-        if p.mask and isinstance(p.term, Access) and p.direction in ("load", "store", "update"):
-            allowed = allowed.constrain(p.mask)
+        if isinstance(p.term, Access) and p.direction in ("load", "store", "update"):
+            allowed = allowed.constrain(_copied_rows(p))
     if not allowed.is_subset(inside):
         raise UnsupportedError("no operand carries the domain's constraints", id="domain-shape")
+
+
+def _copied_rows(p: Placement) -> list[Constraint]:
+    """What holds for instances whose operand was really copied (the others find the fill)."""
+    values = {w.name: w.expr for w in p.windows}
+    rows = [c.substitute(values) for c in p.mask]
+    for w in p.windows:
+        s = p.span(w.name)
+        assert s is not None
+        rows += [Constraint(w.expr - s.copy_start), Constraint(s.copy_stop - 1 - w.expr)]
+    return rows
 
 
 def _box(problem: Problem, sketch: Sketch, inside: Set) -> Set:

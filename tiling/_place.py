@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from polyopt.ir import Access, Indirect
-from polyopt.ir.mapping import Temp
+from polyopt.ir import Access, Indirect, Subscript, access_variables
+from polyopt.ir.mapping import Temp, Window
+from polyopt.sets import Affine
 from polyopt.tiling._problem import Problem
 from polyopt.tiling._sketch import SketchPlacement
 from polyopt.tiling._space import LoopShape
@@ -44,8 +46,10 @@ def place_access(
     """
     dims = problem.dims_of(access)
     at = natural_depth(dims, loops) if depth is None else depth
-    sizes = {d: covered(problem, d, loops[:at], tiles) for d in dims}
-    return SketchPlacement(
+    points = {d: covered(problem, d, loops[:at], tiles) for d in dims}
+    windows = _windows(problem, access, points, partition) if not store else ()
+    sizes = _window_sizes(access, points, windows)
+    placed = SketchPlacement(
         term=access,
         memory=memory,
         dtype=problem.tensors[access.tensor].dtype,
@@ -55,8 +59,38 @@ def place_access(
         partition_tile=tiles[partition] if partition else 1,
         sizes=sizes,
         direction="store" if store else "load",
-        through=_through(problem, access, sizes, tiles, partition),
+        windows=windows,
     )
+    return replace(placed, through=_through(problem, placed, access, tiles))
+
+
+def _windows(problem: Problem, access: Access, points: Mapping[str, int], partition: str | None) -> tuple[Window, ...]:
+    """Subscripts worth covering as a range: several dimensions move along them, or one in larger steps."""
+    if access.tensor not in problem.whole or any(isinstance(s, Indirect) for s in access.subscripts):
+        return ()
+    found: list[Window] = []
+    for axis, s in enumerate(access.affine_subscripts):
+        moving = [d for d in points if s.coefficient(d)]
+        strided = any(abs(s.coefficient(d)) > 1 and points[d] > 1 for d in moving)
+        if partition not in moving and (len(moving) > 1 or strided):
+            found.append(Window(axis, f"w{axis}_{access.tensor}", s))
+    return tuple(found)
+
+
+def _window_sizes(access: Access, points: Mapping[str, int], windows: Sequence[Window]) -> dict[str, int]:
+    """Covered points by dimension or window: dimensions that move only along windows have none of their own."""
+    axes = {w.axis for w in windows}
+    rest = [s for axis, s in enumerate(access.subscripts) if axis not in axes]
+    alone = {d for d in points for s in rest if d in subscript_variables(s)}
+    sizes = {d: n for d, n in points.items() if d in alone}
+    for w in windows:
+        sizes[w.name] = 1 + sum(abs(w.expr.coefficient(d)) * (n - 1) for d, n in points.items())
+    return sizes
+
+
+def subscript_variables(s: Subscript) -> frozenset[str]:
+    """Names in a subscript, those of a data-dependent one included."""
+    return s.variables() if isinstance(s, Affine) else access_variables(s.access) | s.offset.variables()
 
 
 def place_temp(
@@ -75,10 +109,9 @@ def place_temp(
     return SketchPlacement(temp, memory, temp.dtype, depth, copies, partition, tile, sizes)
 
 
-def _through(
-    problem: Problem, access: Access, sizes: Mapping[str, int], tiles: Mapping[str, int], partition: str | None
-) -> str | None:
+def _through(problem: Problem, p: SketchPlacement, access: Access, tiles: Mapping[str, int]) -> str | None:
     """The dimension that lies on the partitions while the rows are contiguous, when a transposition is worth while."""
+    partition, sizes = p.partition, p.sizes
     if partition is None or sizes.get(partition, 1) < 2 or any(isinstance(s, Indirect) for s in access.subscripts):
         return None
     if problem.contiguous_dim(access) != partition:
@@ -86,4 +119,4 @@ def _through(
     if transpose_spec(problem.machine, problem.tensors[access.tensor].dtype) is None:
         return None
     others = [d for d in sizes if d != partition and sizes[d] >= 8]
-    return max(others, key=lambda d: (tiles[d] > 1, sizes[d]), default=None)
+    return max(others, key=lambda d: (tiles.get(d, 2) > 1, sizes[d]), default=None)

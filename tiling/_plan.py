@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from polyopt.errors import CapacityError, Diagnostic, UnsupportedError
 from polyopt.hwcost import KernelCost
-from polyopt.ir import Access, Assign, Expr, Indirect, Scop, Statement, Tensor, accesses
+from polyopt.ir import Access, Assign, Expr, Indirect, Scop, Statement, Tensor, access_relation, accesses
 from polyopt.ir.mapping import Kernel, MappingNode, Sequential
 from polyopt.ir.mapping import Mapping as ProgramMapping
 from polyopt.machine import Machine
@@ -50,6 +50,7 @@ class _Planner:
         self.fixed = all(p in (at or {}) for p in scop.params)
         self.sizes = {p: (at or {}).get(p, DEFAULT_SIZE) for p in scop.params}
         self.remarks: list[Diagnostic] = []
+        self.whole = frozenset(t.name for t in scop.tensors if is_whole(scop, t))
         self.ranges: tuple[tuple[Affine, Affine], ...] = ()
         self.tensors: dict[str, Tensor] = scop.tensor_map()
 
@@ -159,9 +160,9 @@ class _Planner:
         body = statement.assign
         if not body.target.is_exact:
             raise UnsupportedError(f"the write {body.target} is data-dependent", id="scatter")
-        space = Space.of(statement.domain, outer, self.sizes)
         targets = {v for s in body.target.affine_subscripts for v in s.variables()}
         reduced = tuple(d for d in dims if d not in targets) if body.combine else ()
+        space = Space.of(statement.domain, outer, self.sizes, reduced)
         problem = Problem(
             self.machine,
             statement,
@@ -173,6 +174,7 @@ class _Planner:
             self.fixed,
             initial,
             finish,
+            self.whole,
         )
         more = (*accesses_of(initial), *((finish.target, *finish.reads()) if finish else ()))
         for access in (body.target, *body.reads(), *more):
@@ -197,6 +199,21 @@ class _Planner:
             except UnsupportedError as error:
                 reason = error
         raise reason or UnsupportedError("no candidate fits the machine", id="no-candidate")
+
+
+def is_whole(scop: Scop, tensor: Tensor) -> bool:
+    """Whether every cell has a value once the statements before its readers have run: it comes from outside, or exact
+    writes cover it.
+    """
+    if tensor.role in ("input", "inout"):
+        return True
+    cells = [f"cell{k}" for k in range(len(tensor.shape))]
+    missing = tensor.cells(cells, scop.params).intersect_params(scop.context)
+    for s in scop.statements:
+        if isinstance(s.body, Assign) and s.body.target.tensor == tensor.name and s.body.target.is_exact:
+            domain = s.domain.intersect_params(scop.context)
+            missing = missing.subtract(access_relation(domain, s.body.target, tensor, scop.params).range(cells))
+    return missing.is_empty()
 
 
 def accesses_of(value: Expr | None) -> tuple[Access, ...]:

@@ -21,6 +21,7 @@ class Problem:
 
     initial: the value that an absorbed initialisation would have written, in the statement's own dimensions, or None.
     finish: an absorbed elementwise use of the reduction's result, in the statement's own dimensions, or None.
+    whole: tensors every cell of which has a value before the kernel runs.
     fixed: whether `sizes` are the only sizes (then spans may be as long as a whole dimension).
     """
 
@@ -34,6 +35,7 @@ class Problem:
     fixed: bool
     initial: Expr | None = None
     finish: Assign | None = None
+    whole: frozenset[str] = frozenset()
 
     @property
     def body(self) -> Assign:

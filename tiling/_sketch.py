@@ -10,7 +10,7 @@ from math import prod
 
 from polyopt.hwcost import KernelCost, OpCost, PlacementCost, kernel_cost
 from polyopt.ir import Access, Indirect, dtype
-from polyopt.ir.mapping import MicroOp, Temp, Term
+from polyopt.ir.mapping import MicroOp, Temp, Term, Window
 from polyopt.machine import OperandKind
 from polyopt.tiling._problem import Problem
 from polyopt.tiling._space import LoopShape
@@ -21,7 +21,9 @@ __all__ = ["Sketch", "SketchPlacement", "lanes_of", "sketch_bytes", "sketch_cost
 
 @dataclass(frozen=True, slots=True)
 class SketchPlacement:
-    """A `Placement` without bounds: `sizes` is the covered number of points of every dimension the term moves along."""
+    """A `Placement` without bounds: `sizes` is the covered number of points of every dimension (or window) the term
+    moves along.
+    """
 
     term: Term
     memory: str
@@ -33,6 +35,7 @@ class SketchPlacement:
     sizes: Mapping[str, int]
     direction: str = "temp"
     through: str | None = None
+    windows: tuple[Window, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +113,35 @@ def _op_cost(sketch: Sketch, op: MicroOp) -> OpCost:
 def _copy_cost(sketch: Sketch, p: SketchPlacement, access: Access) -> PlacementCost:
     problem = sketch.problem
     element_bytes = problem.tensors[access.tensor].element.element_bytes
-    rows_of = p.through or p.partition
-    run_dim = problem.contiguous_dim(access)
     points = prod(p.sizes.values())
     if p.partition is not None and p.partition not in p.sizes:
         points *= p.partition_tile
-    gathered = any(isinstance(s, Indirect) for s in access.subscripts[-1:])
-    run = 1 if run_dim is None or run_dim == rows_of or gathered else p.sizes.get(run_dim, 1)
+    run = _run(problem, p, access)
     return PlacementCost(
         sketch.count(p.depth), max(1, points // max(1, run)), run * element_bytes, p.direction == "store"
     )
+
+
+def _run(problem: Problem, p: SketchPlacement, access: Access) -> int:
+    """Elements of the longest contiguous run of a copy."""
+    names = {w.axis: w.name for w in p.windows}
+    shape = problem.tensors[access.tensor].shape
+    run = 1
+    for axis in range(len(access.subscripts) - 1, -1, -1):
+        subscript = access.subscripts[axis]
+        if isinstance(subscript, Indirect):
+            return run
+        dims = [names[axis]] if axis in names else [d for d in p.sizes if subscript.coefficient(d)]
+        if any(d in (p.through, None if p.through else p.partition) for d in dims) or len(dims) > 1:
+            return run
+        if dims and axis not in names and subscript.coefficient(dims[0]) != 1:
+            return run
+        size = p.sizes[dims[0]] if dims else 1
+        run *= size
+        extent = shape[axis].const if shape[axis].is_constant else shape[axis].evaluate(problem.sizes)
+        if size < extent:
+            return run
+    return run
 
 
 def _transpose_cost(sketch: Sketch, p: SketchPlacement) -> list[OpCost]:

@@ -5,13 +5,13 @@ symbolically.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from polyopt.errors import UnsupportedError
-from polyopt.ir.mapping import Span
-from polyopt.sets import Affine, Constraint, Set, affine, minimum
+from polyopt.ir.mapping import Span, Window
+from polyopt.sets import Affine, Constraint, Set, affine, maximum, minimum
 
-__all__ = ["LoopShape", "Space"]
+__all__ = ["LoopShape", "Space", "hull"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +27,39 @@ class LoopShape:
 class Space:
     """domain: the statement's instances; outer: its iterators that surrounding sequential loops fix; sizes: hints.
 
-    box: bounds (upper excluded) of every dimension when they depend on parameters and outer iterators only, else None.
+    extents: number of points of every dimension at the hinted sizes, at most.  box: bounds (upper excluded) of every
+    dimension when they depend on parameters and outer iterators only, else None.  reduced: dimensions that a reduction
+    runs over: their loops do not tighten bounds, so that every iteration of a reduction works on the same box.
+    loose: windows, whose projections may be taken without their strides.
     """
 
     domain: Set
     outer: tuple[str, ...]
     sizes: Mapping[str, int]
+    extents: Mapping[str, int]
     box: Mapping[str, tuple[Affine, Affine]] | None = None
+    reduced: tuple[str, ...] = ()
+    loose: tuple[str, ...] = ()
 
     @staticmethod
-    def of(domain: Set, outer: Sequence[str], sizes: Mapping[str, int]) -> Space:
+    def of(domain: Set, outer: Sequence[str], sizes: Mapping[str, int], reduced: Sequence[str] = ()) -> Space:
         """The space of `domain`, its box found when it is one."""
-        return Space(domain, tuple(outer), sizes, _box(domain, outer))
+        box = _box(domain, outer)
+        return Space(domain, tuple(outer), sizes, _extents(domain, outer, sizes), box, tuple(reduced))
+
+    def with_windows(self, windows: Sequence[Window]) -> Space:
+        """The same instances with one dimension more for the value of each window."""
+        names = tuple(w.name for w in windows)
+        rows = [Constraint(affine(w.name) - w.expr, equality=True) for w in windows]
+        extents = dict(self.extents)
+        box = None if self.box is None else dict(self.box)
+        for w in windows:
+            if box is not None:
+                low, high = hull(w.expr, {d: box[d] for d in w.expr.variables() if d in box})
+                box[w.name] = (low, high)
+            extents[w.name] = 1 + sum(abs(w.expr.coefficient(d)) * (n - 1) for d, n in self.extents.items())
+        domain = self.domain.add_dims(names).constrain(rows)
+        return replace(self, domain=domain, extents=extents, box=box, loose=names)
 
     def inside(self, loops: Sequence[LoopShape]) -> Set:
         """Instances with one dimension more for each loop variable: var <= dim < var + step."""
@@ -58,7 +79,7 @@ class Space:
         if self.box is not None:
             low, high = self.box[dim]
             return (affine(own[-1].var), minimum(high, affine(own[-1].var) + own[-1].step)) if own else (low, high)
-        others = [loop for loop in loops if loop.dim != dim]
+        others = [loop for loop in loops if loop.dim != dim and loop.dim not in self.reduced]
         low, high = _bounds(self.inside(others), dim, (*self.outer, *(loop.var for loop in others)))
         if not own:
             return low, high
@@ -69,7 +90,18 @@ class Space:
     def span(self, dim: str, loops: Sequence[LoopShape], size: int) -> Span:
         """What a buffer inside `loops` covers of `dim`; `size` is the largest number of points."""
         low, high = self.bounds(dim, loops)
-        return Span(dim, size, low, high)
+        return Span(dim, size, low, high, low, high)
+
+    def window_span(self, window: Window, loops: Sequence[LoopShape], size: int) -> Span:
+        """What a buffer inside `loops` covers of a window: the hull over the box of its dimensions, of which the values
+        that instances really have are copied.
+        """
+        bounds = {d: self.bounds(d, loops) for d in window.expr.variables() if d in self.extents}
+        low, high = hull(window.expr, bounds)
+        if self.box is not None:
+            return Span(window.name, size, low, high, low, high)
+        first, last = self.bounds(window.name, loops)
+        return Span(window.name, size, low, high, maximum(low, first), minimum(high, last))
 
     def residual(self, dims: Sequence[str], loops: Sequence[LoopShape]) -> tuple[Constraint, ...]:
         """Constraints of the projection on `dims` that the box of their bounds does not imply.
@@ -81,6 +113,8 @@ class Space:
         kept = [*self.outer, *(loop.var for loop in loops), *dims]
         whole = self.inside(loops)
         projected = whole.project_onto(kept)
+        if self.loose:
+            projected = projected.without_strides()
         rows: list[Constraint] = []
         for d in dims:
             low, high = self.bounds(d, loops)
@@ -95,14 +129,30 @@ class Space:
 
     def hint(self, dim: str) -> int:
         """The number of points of `dim` at the hinted sizes, at most."""
-        return max(0, self.extreme(dim, (), high=True) - self.extreme(dim, (), high=False) + 1)
+        return self.extents[dim]
 
-    def extreme(self, dim: str, loops: Sequence[LoopShape], *, high: bool) -> int:
-        fixed = self.domain.fix(self.sizes)
-        if fixed.is_empty():
-            return -1 if high else 0
-        low_bound, high_bound = fixed.bounds(dim)
-        return (high_bound if high else low_bound).evaluate(self.sizes)
+
+def hull(expr: Affine, bounds: Mapping[str, tuple[Affine, Affine]]) -> tuple[Affine, Affine]:
+    """(lowest, highest + 1) value of a linear expression over a box of bounds (upper excluded)."""
+    low, high = expr, expr
+    for d, (first, stop) in bounds.items():
+        c = expr.coefficient(d)
+        near, far = (first, stop - 1) if c > 0 else (stop - 1, first)
+        low = low + (near - affine(d)) * c
+        high = high + (far - affine(d)) * c
+    return low, high + 1
+
+
+def _extents(domain: Set, outer: Sequence[str], sizes: Mapping[str, int]) -> dict[str, int]:
+    fixed = domain.fix(sizes)
+    inner = [d for d in domain.dims if d not in outer]
+    if fixed.is_empty():
+        return dict.fromkeys(inner, 0)
+    found: dict[str, int] = {}
+    for d in inner:
+        low, high = fixed.bounds(d)
+        found[d] = max(0, high.evaluate(sizes) - low.evaluate(sizes) + 1)
+    return found
 
 
 def _box(domain: Set, outer: Sequence[str]) -> dict[str, tuple[Affine, Affine]] | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from polyopt.ir.expr import Access, Const
 from polyopt.ir.scop import Statement
-from polyopt.sets import Affine, Constraint
+from polyopt.sets import Affine, Constraint, var
 
 __all__ = [
     "Dim",
@@ -25,6 +25,7 @@ __all__ = [
     "Temp",
     "Term",
     "TileLoop",
+    "Window",
     "kernels",
 ]
 
@@ -91,13 +92,28 @@ class TileLoop:
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """A subscript along which several dimensions move: `name` stands for its value `expr` on axis `axis` of the
+    access.
+    """
+
+    axis: int
+    name: str
+    expr: Affine
+
+
+@dataclass(frozen=True, slots=True)
 class Span:
-    """The points of `dim` that a buffer covers: `size` at most, from `start` up to `stop` (excluded)."""
+    """The points of `dim` (a dimension or a window) that a buffer covers: `size` at most, from `start` up to `stop`
+    (excluded); the points from `copy_start` up to `copy_stop` exist in device memory, the others are filled.
+    """
 
     dim: str
     size: int
     start: Affine
     stop: Affine
+    copy_start: Affine
+    copy_stop: Affine
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +138,16 @@ class Placement:
     through: str | None = None
     mask: tuple[Constraint, ...] = ()
     fill: float | None = None
+    windows: tuple[Window, ...] = ()
+
+    @property
+    def copied(self) -> Access:
+        """The access with every window replaced by its own name."""
+        if not isinstance(self.term, Access):
+            raise TypeError(f"{self.term} is no access")
+        names = {w.axis: var(w.name) for w in self.windows}
+        subscripts = tuple(names.get(axis, s) for axis, s in enumerate(self.term.subscripts))
+        return Access(self.term.tensor, subscripts)
 
     def span(self, dim: str) -> Span | None:
         return next((s for s in self.spans if s.dim == dim), None)

@@ -215,6 +215,10 @@ class Set:
             result = result.project_out(_SET, result.find_dim_by_name(_SET, d), 1)
         return Set(result.set_tuple_name(name) if name else result)
 
+    def without_strides(self) -> Set:
+        """The smallest superset without integer divisions that isl finds by dropping them."""
+        return Set(self.isl.remove_divs().coalesce())
+
     def project_onto(self, dims: Sequence[str]) -> Set:
         """Keep only `dims`, in the given order."""
         kept = self.project_out([d for d in self.dims if d not in dims])
