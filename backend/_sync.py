@@ -113,10 +113,13 @@ def _rotation(x: _Use, y: _Use, common: tuple[Loop, ...], copies: int) -> Loop |
 
 @dataclass(slots=True)
 class _Owners:
-    """Which buffer last used each byte range of each memory, while a program is walked in order."""
+    """Which buffer last used each byte range of each memory, while a program is walked in order.
+
+    now: memory -> disjoint (start, stop, buffer).
+    """
 
     buffers: Mapping[str, Buffer]
-    now: dict[str, list[Buffer]]
+    now: dict[str, list[tuple[int, int, str]]]
     successions: dict[tuple[str, str], None]
 
     def use(self, name: str) -> None:
@@ -124,13 +127,22 @@ class _Owners:
         b = self.buffers.get(name)
         if b is None:
             return
+        start, stop = b.offset_bytes, b.offset_bytes + b.copies * b.copy_bytes
         own = self.now.setdefault(b.memory, [])
-        if b in own:
+        if (start, stop, name) in own:
             return
-        for other in [o for o in own if overlap(o, b)]:
-            self.successions[other.name, name] = None
-            own.remove(other)
-        own.append(b)
+        kept: list[tuple[int, int, str]] = [(start, stop, name)]
+        for low, high, other in own:
+            if high <= start or stop <= low:
+                kept.append((low, high, other))
+                continue
+            if other != name:
+                self.successions[other, name] = None
+            if low < start:
+                kept.append((low, start, other))
+            if stop < high:
+                kept.append((stop, high, other))
+        self.now[b.memory] = kept
 
 
 def overlap(a: Buffer, b: Buffer) -> bool:

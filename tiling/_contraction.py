@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
+from polyopt.errors import UnsupportedError
 from polyopt.ir import Access, Const, Expr, Read, expr_iterators
 from polyopt.ir.mapping import MicroOp, Temp, Term
 from polyopt.machine import InstructionSpec, operand_refs
 from polyopt.sets import affine
-from polyopt.tiling._cover import Cover, cover_value, expr_dtype, stripped
+from polyopt.tiling._cover import Cover, copy_value, cover_value, expr_dtype, stripped
 from polyopt.tiling._place import natural_depth, place_access, place_temp
 from polyopt.tiling._pointwise import finishing_value, index_accesses, substitute_terms, with_lanes
 from polyopt.tiling._problem import ACCUMULATED, Problem
@@ -174,16 +175,34 @@ class _Builder:
             self.before += [with_lanes(problem, op, tiles, a.partition_of[name]) for op in cover.ops]
         self.kept = tuple(d for d in problem.dims if d in problem.dims_of(body.target))
         self.sum = Temp("sum", self.kept, a.spec.operand(self.target_name).dtypes[0])
-        total = Access(ACCUMULATED, tuple(affine(d) for d in self.kept))
-        finish = finishing_value(problem, total)
-        cover = Cover(machine, problem.dims, self.home, {**problem.dtypes, ACCUMULATED: self.sum.dtype}, "e")
-        cover_value(cover, finish, problem.target, self.element)
-        if finish == Read(total) and not cover.ops:
-            raise AssertionError("a total is always copied out of the accumulator")
-        renamed = [substitute_terms(op, {total: self.sum}) for op in cover.ops]
-        self.finish = [with_lanes(problem, op, tiles, self.home) for op in renamed]
+        self.finish = [with_lanes(problem, op, tiles, self.home) for op in self._finishing()]
         self.homes: dict[Term, str | None] = {}
         self.failed = not self._consistent()
+
+    def _finishing(self) -> list[MicroOp]:
+        """Operations from the accumulator to the target; through a scratchpad copy of the total when they need one."""
+        problem = self.problem
+        total = Access(ACCUMULATED, tuple(affine(d) for d in self.kept))
+        finish = finishing_value(problem, total)
+        try:
+            return self._cover_finish(finish, total, self.sum, self.a.spec.operand(self.target_name).memories[0], [])
+        except UnsupportedError:
+            copied = Temp("total", self.kept, self.sum.dtype)
+            first = self._cover_finish(Read(total), total, self.sum, self.memory, [], copied)
+            return self._cover_finish(finish, total, copied, self.memory, first)
+
+    def _cover_finish(
+        self, value: Expr, total: Access, term: Temp, memory: str, before: list[MicroOp], into: Temp | None = None
+    ) -> list[MicroOp]:
+        problem = self.problem
+        dtypes = {**problem.dtypes, ACCUMULATED: self.sum.dtype}
+        cover = Cover(problem.machine, problem.dims, self.home, dtypes, "e", memories={ACCUMULATED: memory})
+        if into is None:
+            cover_value(cover, value, problem.target, self.element)
+            names: dict[Term, Term] = {total: term}
+        else:
+            names = {total: term, copy_value(cover, total, into.dtype): into}
+        return [*before, *(substitute_terms(op, names) for op in cover.ops)]
 
     def _consistent(self) -> bool:
         """Every term has one partition dimension."""

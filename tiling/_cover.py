@@ -16,7 +16,7 @@ from polyopt.machine import InstructionSpec, Machine, OperandRef, OpRef, Pattern
 from polyopt.tiling._specs import fill_spec, is_pointwise
 from polyopt.tiling._unify import Match, unify
 
-__all__ = ["Cover", "cover_value", "expr_dtype", "stripped"]
+__all__ = ["Cover", "copy_value", "cover_value", "expr_dtype", "stripped"]
 
 
 @dataclass(slots=True)
@@ -24,7 +24,7 @@ class Cover:
     """Operations under construction for one statement.
 
     dims: the dimensions that lanes run over.  partition: the one on the partitions (None: a single partition).
-    dtypes: tensor name -> element type.
+    dtypes: tensor name -> element type.  memories: tensors that are already on the chip -> their memory.
     """
 
     machine: Machine
@@ -33,6 +33,7 @@ class Cover:
     dtypes: Mapping[str, str]
     prefix: str = "t"
     ops: list[MicroOp] = field(default_factory=list)
+    memories: Mapping[str, str] = field(default_factory=dict)
 
     def new_temp(self, dims: Sequence[str], element: str) -> Temp:
         return Temp(f"{self.prefix}{len(self.ops)}", tuple(dims), element)
@@ -132,20 +133,19 @@ def _cover_node(cover: Cover, expr: Expr, target: Access | None, element: str) -
 def _acceptable(cover: Cover, spec: InstructionSpec, match: Match, element: str) -> bool:
     if element not in spec.operand(spec.forms[0].target.name).dtypes:
         return False
-    for ref, sub in match.operands:
-        if isinstance(sub, Const) and len(match.operands) == 1:
-            return False
-        if expr_dtype(stripped(sub, cover.dtypes), cover.dtypes) not in spec.operand(
-            ref.name
-        ).dtypes and not isinstance(sub, Const):
-            return False
-    for name, sub in match.scalars:
-        if (
-            not isinstance(sub, Const)
-            and expr_dtype(stripped(sub, cover.dtypes), cover.dtypes) not in spec.operand(name).dtypes
-        ):
-            return False
-    return True
+    if any(isinstance(sub, Const) for _, sub in match.operands) and len(match.operands) == 1:
+        return False
+    bound = [(ref.name, sub) for ref, sub in match.operands] + list(match.scalars)
+    return all(_fits(cover, spec, name, stripped(sub, cover.dtypes)) for name, sub in bound)
+
+
+def _fits(cover: Cover, spec: InstructionSpec, name: str, sub: Expr) -> bool:
+    """Whether operand `name` may hold `sub`: element type, and memory when it is on the chip already."""
+    if isinstance(sub, Const):
+        return True
+    allowed = spec.operand(name)
+    home = cover.memories.get(sub.access.tensor) if isinstance(sub, Read) else None
+    return expr_dtype(sub, cover.dtypes) in allowed.dtypes and (home is None or home in allowed.memories)
 
 
 def _emit(
@@ -174,6 +174,11 @@ def _emit(
         )
     )
     return result
+
+
+def copy_value(cover: Cover, source: Access, element: str) -> Term:
+    """A copy of `source` in a temp of its own."""
+    return _copy(cover, source, None, element)
 
 
 def _materialised(cover: Cover, term: Term, element: str) -> Term:
