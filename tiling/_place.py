@@ -78,14 +78,19 @@ def _windows(problem: Problem, access: Access, points: Mapping[str, int], partit
 
 
 def _window_sizes(access: Access, points: Mapping[str, int], windows: Sequence[Window]) -> dict[str, int]:
-    """Covered points by dimension or window: dimensions that move only along windows have none of their own."""
+    """Covered points by dimension or window, in the order of the tensor's axes, so that rows stay rows on the chip.
+
+    Dimensions that move only along windows have none of their own.
+    """
     axes = {w.axis for w in windows}
     rest = [s for axis, s in enumerate(access.subscripts) if axis not in axes]
     alone = {d for d in points for s in rest if d in subscript_variables(s)}
     sizes = {d: n for d, n in points.items() if d in alone}
     for w in windows:
         sizes[w.name] = 1 + sum(abs(w.expr.coefficient(d)) * (n - 1) for d, n in points.items())
-    return sizes
+    axis_of = {d: axis for axis, s in enumerate(access.subscripts) for d in sizes if d in subscript_variables(s)}
+    axis_of.update({w.name: w.axis for w in windows})
+    return {d: sizes[d] for d in sorted(sizes, key=lambda d: axis_of[d])}
 
 
 def subscript_variables(s: Subscript) -> frozenset[str]:
