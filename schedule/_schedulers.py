@@ -11,10 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+import networkx as nx
+
 from polyopt.errors import BudgetError, Diagnostic, InputError, LegalityError, PluginError
 from polyopt.ir import Scop
 from polyopt.registry import OWN, Registry
-from polyopt.schedule._components import components
+from polyopt.schedule._components import components, dependence_graph
 from polyopt.schedule._dependences import FLOW, Dependence, Dependences, reduced_dependences
 from polyopt.schedule._legality import check
 from polyopt.schedule._orders import read_order
@@ -46,6 +48,9 @@ __all__ = [
 
 SCHEDULING_OPERATIONS = 300_000
 """Operation budget of each rung of the ladder: a few seconds."""
+
+MAX_UNKNOWNS = 200
+"""A problem with more unknown coefficients is not tried: there a single operation may take milliseconds."""
 
 SMALLEST_BUDGET = 20_000
 """No component gets less."""
@@ -190,6 +195,11 @@ class _Ladder:
         self, names: Sequence[str], rung: str, max_operations: int | None, next_rung: str
     ) -> tuple[str, str] | None:
         """(rung, tree) for the statements `names`, or None and a remark that names the next rung."""
+        unknowns = self.unknowns(names, rung)
+        if unknowns > MAX_UNKNOWNS:
+            size = f"{_listed(names)}: {unknowns} unknown coefficients are more than {MAX_UNKNOWNS}"
+            self.remarks.append(_remark(BudgetError(size), next_rung))
+            return None
         context = sizes_context(self.scop)
         own = [d for d in self.dependences if d.source in names]
         validity = [d.relation for d in own]
@@ -211,6 +221,13 @@ class _Ladder:
             self.remarks.append(_remark(error, next_rung))
             return None
         return rung, tree
+
+    def unknowns(self, names: Sequence[str], rung: str) -> int:
+        """The number of unknowns of the largest linear problem: one for each iterator and size, and a constant."""
+        graph = dependence_graph(self.scop, self.dependences).subgraph(names)
+        parts = nx.strongly_connected_components(graph) if rung == SERIAL else [set(names)]
+        per_statement = 1 + len(self.scop.params)
+        return max(sum(len(self.scop.statement(n).iterators) + per_statement for n in part) for part in parts)
 
 
 def _flows(dependences: Sequence[Dependence]) -> list[Map]:

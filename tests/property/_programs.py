@@ -25,7 +25,7 @@ from polyopt.ir import (
 from polyopt.ir import accesses as value_accesses
 from polyopt.sets import Affine, Constraint, Set, affine, var
 
-EXTENT = 12
+EXTENT = 28
 """Extent of every dimension of a tensor of a random program; subscripts lie inside for sizes up to LARGEST."""
 LARGEST = 4
 REACH = range(-1, LARGEST + 3)
@@ -217,7 +217,7 @@ def _domain_rows(draw: st.DrawFn, dims: Sequence[str]) -> tuple[Constraint, ...]
 
 
 def _subscript(draw: st.DrawFn, dims: Sequence[str]) -> Affine:
-    total = affine(draw(st.integers(1, 3)))
+    total = affine(draw(st.integers(9, 11)))
     for d in dims:
         total = total + var(d) * draw(st.sampled_from([0, 1, 1, -1, 2]))
     if draw(st.integers(0, 5)) == 0:

@@ -1,0 +1,101 @@
+"""Schedulers: always legal, never stuck, the rung and the reason told."""
+
+from __future__ import annotations
+
+import pytest
+
+from polyopt.errors import PluginError
+from polyopt.ir import Scop
+from polyopt.schedule import SCHEDULERS, ScheduleResult, check, compute_schedule
+from tests.case_files import CASES, read_case
+from tests.unit.schedule._scops import program
+
+NAMES = ("feautrier", "isl", "original")
+
+
+def taps(count: int) -> Scop:
+    """`count` in-place taps as statements of one nest: a problem that takes isl long."""
+    statements = [
+        (f"S{k}", "[t, i] : 0 <= t < T and 8 <= i < N - 8", f"[t, i, {k}]", f"A[i] = A[i] + A[i + {k} - 8]")
+        for k in range(count)
+    ]
+    return program("A[N] float32 inout", *statements, params="T, N", context="T >= 1 and N >= 17")
+
+
+def test_the_built_in_names() -> None:
+    assert set(NAMES) <= set(SCHEDULERS.names())
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("path", CASES, ids=lambda p: p.name.split(".")[0])
+def test_every_case_gets_a_legal_order_and_a_tree_that_says_the_same(path: object, name: str) -> None:
+    scop = read_case(path).scop  # type: ignore[arg-type]
+    result = compute_schedule(scop, name)
+    assert result.verdict.verdict == "legal"
+    assert result.rung == ("original" if name == "original" else "full")
+    assert result.remarks == ()
+    assert [n for n, _ in result.vectors] == [s.name for s in scop.statements]
+    assert len({len(v) for _, v in result.vectors}) == 1
+    assert check(scop, result.mapping()).verdict == "legal"
+    assert check(scop, result.tree).verdict == "legal"
+
+
+def test_the_original_order_is_legal_even_with_data_dependent_subscripts() -> None:
+    scop = read_case(next(p for p in CASES if "gather" in p.name)).scop
+    assert compute_schedule(scop, "original").vector("S")[0].text() == "n"
+
+
+def test_a_spent_budget_leads_down_the_ladder() -> None:
+    scop = taps(4)
+    result = compute_schedule(scop, "isl", max_operations=50)
+    assert result.verdict.verdict == "legal"
+    assert result.rung != "full"
+    first = result.remarks[0]
+    assert first.severity == "remark"
+    assert "scheduling S0, S1, S2, S3 took more than 50 operations" in first.message
+
+
+def test_too_large_a_problem_is_not_tried() -> None:
+    statements = [(f"S{k}", "[i, j] : 0 <= i, j < N", f"[{k}, i, j]", f"A[i, j] += {k} + 1.0") for k in range(60)]
+    scop = program("A[N, N] float32 inout", *statements, reassociate=False)
+    result = compute_schedule(scop, "isl")
+    assert result.verdict.verdict == "legal"
+    assert result.rung == "serial"
+    assert "240 unknown coefficients are more than 200" in result.remarks[0].message
+
+
+def test_components_are_scheduled_alone_when_the_whole_is_too_much() -> None:
+    statements = [
+        (f"S{k}", "[i, j] : 1 <= i, j < N", f"[{k}, i, j]", f"A{k}[i, j] = A{k}[i - 1, j] + A{k}[i, j - 1]")
+        for k in range(55)
+    ]
+    tensors = "; ".join(f"A{k}[N, N] float32 inout" for k in range(55))
+    result = compute_schedule(program(tensors, *statements), "isl")
+    assert (result.verdict.verdict, result.rung) == ("legal", "components")
+    assert "each component is scheduled by itself" in result.remarks[0].message
+    assert check(program(tensors, *statements), result.tree).verdict == "legal"
+
+
+def test_isl_fuses_a_producer_with_a_shifted_consumer() -> None:
+    scop = read_case(next(p for p in CASES if "overlapped" in p.name)).scop
+    result = compute_schedule(scop, "isl")
+    assert [v.text() for v in result.vector("g")] == ["i + 1", "1"]
+
+
+def test_the_same_answer_every_time() -> None:
+    scop = taps(3)
+    assert compute_schedule(scop) == compute_schedule(scop)
+
+
+def test_a_program_without_statements() -> None:
+    scop = program("A[N] float32 inout", ("S", "[i] : 0 <= i < N", "[i]", "A[i] = 1.0"))
+    empty = type(scop)(scop.name, scop.params, scop.context, scop.tensors, ())
+    for name in NAMES:
+        result = compute_schedule(empty, name)
+        assert isinstance(result, ScheduleResult)
+        assert (result.vectors, result.verdict.verdict) == ((), "legal")
+
+
+def test_an_unknown_scheduler() -> None:
+    with pytest.raises(PluginError, match="did you mean 'isl'"):
+        compute_schedule(taps(1), "is")
