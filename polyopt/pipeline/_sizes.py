@@ -18,10 +18,7 @@ def check_sizes(scop: Scop, sizes: Mapping[str, int]) -> dict[str, int]:
 
     Raises InputError on a name that is no parameter, and on values outside the context whatever the missing ones are.
     """
-    for name in sizes:
-        if name not in scop.params:
-            known = nearest(name, scop.params) or "; it has none"
-            raise InputError(f"{scop.name} has no parameter {name!r}{known}", id="sizes")
+    _check_names(scop, sizes)
     found = {p: int(sizes[p]) for p in scop.params if p in sizes}
     if scop.context.fix(found).is_empty():
         given = ", ".join(f"{p}={v}" for p, v in found.items()) or "no sizes"
@@ -34,12 +31,20 @@ def check_sizes(scop: Scop, sizes: Mapping[str, int]) -> dict[str, int]:
     return found
 
 
+def _check_names(scop: Scop, sizes: Mapping[str, int]) -> None:
+    for name in sizes:
+        if name not in scop.params:
+            known = nearest(name, scop.params) or "; it has none"
+            raise InputError(f"{scop.name} has no parameter {name!r}{known}", id="sizes")
+
+
 def complete_sizes(scop: Scop, sizes: Mapping[str, int], shapes: Shapes | None = None) -> dict[str, int]:
     """A value for every parameter: `sizes`, completed from the shapes of arrays (tensor name -> shape).
 
     Each extent is affine in the parameters: `[2*H + 1]` and an array of 27 give H = 13.  Raises InputError naming the
     parameters that stay open, an array of a wrong rank, or an extent that no integer fits.
     """
+    _check_names(scop, sizes)
     found = dict(sizes)
     extents = list(_extents(scop, shapes or {}))
     progress = True

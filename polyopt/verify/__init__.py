@@ -1,6 +1,17 @@
-"""Checks of programs and values (layer 9): verdicts, and comparison with the reference."""
+"""Checks of programs and values (layer 9): verdicts, comparison with the reference, error bounds."""
 
 from polyopt.verify._compare import Comparison, compare_values
+from polyopt.verify._exact import HasProgram, compare_exact
+from polyopt.verify._rounding import error_bounds, values_and_bounds
 from polyopt.verify._verdicts import LEVELS, PropertyVerdict
 
-__all__ = ["LEVELS", "Comparison", "PropertyVerdict", "compare_values"]
+__all__ = [
+    "LEVELS",
+    "Comparison",
+    "HasProgram",
+    "PropertyVerdict",
+    "compare_exact",
+    "compare_values",
+    "error_bounds",
+    "values_and_bounds",
+]

@@ -26,7 +26,7 @@ AT = ("--at", "T=2,N=8")
 
 # what is wrong -> (text replaced in the file, replacement, parts of the message)
 FILES: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "malformed YAML": ("params: [T, N]", "params: [T, N", (FILE, "error[yaml]", "line")),
+    "malformed YAML": ("params: [T, N]", "params: [T, N", (f"{FILE}:3:8", "error[yaml]", "help:")),
     "unknown key": ("role: input}", "rolle: input}", (f"{FILE}:6", "rolle", "did you mean 'role'?")),
     "unknown dtype": (
         "dtype: float32, role: inout",
@@ -43,7 +43,7 @@ FILES: dict[str, tuple[str, str, tuple[str, ...]]] = {
 
 # what is wrong -> (arguments, parts of the message)
 CALLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "schedule with a syntax error": (("check", FILE, "--schedule", "{ S[t,i] -> [t, }"), ("error[schedule", "help:")),
+    "schedule with a syntax error": (("check", FILE, "--schedule", "{ S[t,i] -> [t, }"), ("syntax error", "help:")),
     "schedule without a statement": (("check", FILE, "--schedule", "{ R[t,i] -> [t, i] }"), ("R", "S")),
     "schedule file that does not exist": (("check", FILE, "--schedule", "@no.yaml"), ("no.yaml",)),
     "unknown parallel dimension": (("check", FILE, "--schedule", "{ S[t,i] -> [t, i] }", "--parallel", "7"), ("7",)),
