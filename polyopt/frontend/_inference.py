@@ -1,4 +1,4 @@
-"""What follows from the use of names in a kernel: roles of tensors, element types of scalar locals."""
+"""What follows from the use of names in a kernel: locals read too early, their element types."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from polyopt.ir import COMPARISONS, DTYPES, Access, Apply, Assign, Cast, Const, Expr, Index, Read, Uninterpreted
 
-__all__ = ["Use", "first_reads", "infer_dtypes", "neutral", "role_of"]
+__all__ = ["Use", "first_reads", "infer_dtypes", "neutral"]
 
 TRUTH = (*COMPARISONS, "and", "or", "not")
 SAME_TYPE = ("+", "-", "*", "**", "min", "max", "neg", "abs", "relu", "floor")
@@ -23,17 +23,6 @@ class Use:
 
     reads: tuple[Access, ...]
     writes: str
-
-
-def role_of(tensor: str, uses: Iterable[Use]) -> str:
-    """The role of an argument: never written: input; read before any write: inout; else output."""
-    role = "input"
-    for use in uses:
-        if any(a.tensor == tensor for a in use.reads) and role == "input":
-            role = "read"
-        if use.writes == tensor:
-            return "inout" if role == "read" else "output"
-    return "input"
 
 
 def first_reads(tensor: str, uses: Sequence[Use]) -> int | None:

@@ -15,9 +15,10 @@ from polyopt.frontend._assignments import find_access
 from polyopt.frontend._body import BodyReader, Placed
 from polyopt.frontend._guarded_reads import keep_inside
 from polyopt.frontend._guards import guarded, targets_of
-from polyopt.frontend._inference import Use, first_reads, infer_dtypes, role_of
+from polyopt.frontend._inference import Use, first_reads, infer_dtypes
 from polyopt.frontend._names import show
 from polyopt.frontend._nest import Nest
+from polyopt.frontend._roles import with_roles
 from polyopt.frontend._set_text import context_set
 from polyopt.frontend._signature import Declared, read_annotation, read_signature
 from polyopt.ir import (
@@ -47,13 +48,18 @@ def read_function(
     bounds, conditions, and assignments to elements and scalars.
     """
     signature = read_signature(function, locate)
-    reader = BodyReader(signature, locate, taken={n.id for n in ast.walk(function) if isinstance(n, ast.Name)})
+    reader = BodyReader(signature, locate, taken=_all_names(function))
     _declare_locals(function, reader)
     try:
         reader.block(function.body, Nest(), count())
     except RecursionError as error:
         raise UnsupportedError("the function is nested too deeply", where=locate(function)) from error
     return _finish(function, reader, reassociate, context)
+
+
+def _all_names(function: ast.FunctionDef) -> set[str]:
+    names = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
+    return names | {n.arg for n in ast.walk(function) if isinstance(n, ast.arg)}
 
 
 def _declare_locals(function: ast.FunctionDef, reader: BodyReader) -> None:
@@ -95,7 +101,7 @@ def _finish(function: ast.FunctionDef, reader: BodyReader, reassociate: bool, co
     uses = [_use(p) for p in reader.placed]
     for name in reader.locals:
         _check_written_first(name, uses, reader)
-    tensors = _tensors(reader, uses)
+    tensors = _tensors(reader)
     dtypes = {t.name: t.dtype for t in tensors}
     sizes = _context(context, signature.params, reader.locate(function))
     prefix = _prefix(t.name for t in tensors)
@@ -110,7 +116,7 @@ def _finish(function: ast.FunctionDef, reader: BodyReader, reassociate: bool, co
             placed[name] = p
     scop = Scop(function.name, signature.params, sizes, tensors, tuple(statements), reassociate)
     verify_scop(scop, _places(placed, reader))
-    return scop
+    return with_roles(scop)
 
 
 def _use(p: Placed) -> Use:
@@ -141,15 +147,16 @@ def _first_node(p: Placed, name: str) -> ast.AST:
     return next((n for n in found if isinstance(n.ctx, ast.Load)), found[0] if found else p.node)
 
 
-def _tensors(reader: BodyReader, uses: Sequence[Use]) -> tuple[Tensor, ...]:
+def _tensors(reader: BodyReader) -> tuple[Tensor, ...]:
     arguments, found = reader.signature.tensors, reader.locals.values()
     known = {d.name: d.dtype for d in (*arguments, *found) if d.dtype is not None}
     floats = [d.dtype for d in arguments if d.dtype is not None and DTYPES[d.dtype].is_float]
     widest = max(floats, key=lambda d: DTYPES[d].element_bytes, default="float32")
     unknown = [d.name for d in found if d.dtype is None]
     known |= infer_dtypes(unknown, known, [p.assign for p in reader.placed], widest)
+    written = {p.assign.target.tensor for p in reader.placed}
     return (
-        *(Tensor(d.name, d.shape, known[d.name], role_of(d.name, uses)) for d in arguments),
+        *(Tensor(d.name, d.shape, known[d.name], "inout" if d.name in written else "input") for d in arguments),
         *(Tensor(d.name, d.shape, known[d.name], "temp") for d in found),
     )
 

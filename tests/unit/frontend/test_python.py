@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,23 @@ def test_roles_follow_from_use() -> None:
     assert roles("choice_of_one_target") == {"x": "input", "y": "output"}
     assert roles("scalar_locals") == {"x": "input", "y": "output", "t": "temp", "u": "temp"}
     assert roles("scatter") == {"x": "input", "index": "input", "y": "output"}
+
+
+def test_roles_follow_cells_not_only_names(tmp_path: Path) -> None:
+    text = """
+        def f(a: po.float32["N"], b: po.float32["N"], c: po.float32["N"], x: po.float32["N"], T: int):
+            for t in range(T):
+                for i in range(1, N - 1):
+                    b[i] = (a[i - 1] + a[i] + a[i + 1]) * 0.25
+                for i in range(1, N - 1):
+                    a[i] = (b[i - 1] + b[i] + b[i + 1]) * 0.25
+            for i in range(N):
+                if i > 0:
+                    x[i - 1] = c[i - 1]
+                c[i] = 1
+    """
+    found = {t.name: t.role for t in load(f"{written(tmp_path, textwrap.dedent(text))}:f").tensors}
+    assert found == {"a": "inout", "b": "inout", "c": "output", "x": "output"}  # the borders of b come from the caller
 
 
 def test_element_types_of_locals() -> None:
