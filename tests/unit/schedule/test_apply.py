@@ -66,6 +66,15 @@ def test_skewed_tiles() -> None:
     assert same_results(scop, tiled, {"T": 5, "N": 9})
 
 
+def test_iterators_that_stay_are_not_written_as_something_else() -> None:
+    scop = read_case(next(p for p in CASES if "jacobi" in p.name)).scop
+    up, down = var("t") + "i", var("t") - "i"
+    tiled = apply_schedule(scop, {"S": [up // 2 + down // 2, up // 2, "t", "i"]})
+    assert tiled.statements[0].iterators == ("c0", "c1", "t", "i")
+    assert tiled.statements[0].body == scop.statements[0].body
+    assert same_results(scop, tiled, {"T": 4, "N": 7})
+
+
 def test_entries_that_repeat_or_hold_sizes_become_pinned_iterators() -> None:
     scop = program("A[N] float32 inout", ("S", "[i] : 0 <= i < N", "[i]", "A[i] = 1.0"))
     changed = apply_schedule(scop, {"S": ["N", "i", "i", 7]})

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from polyopt.errors import InputError
 from polyopt.schedule import check
+from polyopt.sets import Set
 from tests.unit.schedule._scops import program, scan
 
 STEP = program("A[N] float32 inout", ("S", "[i] : 1 <= i < N", "[i]", "A[i] = A[i - 1]"))
@@ -72,6 +74,22 @@ def test_a_size_without_a_bound_is_zero_or_more() -> None:
     witness = check(scop, "{ S[i] -> [-i] }").witness
     assert witness is not None
     assert dict(witness.params) == {"N": 0}
+
+
+def test_a_context_that_says_nothing_means_zero_or_more() -> None:
+    scop = replace(STEP, context=Set.parse("", params=["N"]))
+    statement = replace(scop.statements[0], domain=Set.parse("[i] : N <= i <= N + 3", name="S", params=["N"]))
+    witness = check(replace(scop, statements=(statement,)), "{ S[i] -> [-i] }").witness
+    assert witness is not None
+    assert dict(witness.params) == {"N": 0}
+
+
+def test_the_cell_belongs_to_the_kind_and_tensor_that_are_named() -> None:
+    """S[0] writes A[5], which S[1] reads, and reads A[1], which S[1] writes."""
+    scop = program("A[9] float32 inout", ("S", "[i] : 0 <= i < 2", "[i]", "A[5 - 4 * i] = A[1 + 4 * i]"), params="")
+    witness = check(scop, "{ S[i] -> [-i] }").witness
+    assert witness is not None
+    assert (witness.kind, witness.cell) == ("flow", (5,))
 
 
 # -- reductions -------------------------------------------------------------------------------------------------------
