@@ -94,6 +94,12 @@ def kernel(
 
     `reassociate` grants that float reductions may be reordered and accumulated in a wider type.  `context` bounds the
     sizes (isl constraints); a size that it does not bound below is at least 0.
+
+    The function is parsed, never executed.  Arguments are annotated: `po.float32["M", "N + 1"]`, `po.Tensor["M"]`
+    (float32), `po.float32` (a scalar) or `int` (a size).  The body holds `for i in range(...)` with affine bounds and a
+    constant step, `if`/`elif`/`else`, and assignments `= += -= *= /= **=` to elements and to local scalars.
+    `T: po.float32["M"]` declares a local tensor.  Below a condition on data an assignment keeps the old value where the
+    condition fails.  Roles follow from use: never written: input; the caller's values are read: inout; else output.
     """
     options = Options(reassociate, context)
     if function is not None:
