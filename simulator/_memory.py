@@ -265,7 +265,8 @@ class Store:
         flat = self.values[array.name]
         item = flat.dtype.itemsize
         steps = tuple(s * item for s in region.view.value_steps)
-        return np.ndarray(region.extents, flat.dtype, self.raw[array.name], region.value_offset * item, steps)
+        strided: Array = np.ndarray(region.extents, flat.dtype, self.raw[array.name], region.value_offset * item, steps)
+        return strided
 
     def write(self, region: Region, values: Array) -> None:
         """Store values (already of the element type) and take ownership."""

@@ -8,26 +8,30 @@ from dataclasses import dataclass
 
 from polyopt.simulator._plan import Plan, SitePlan
 
-__all__ = ["Shuffler", "resolved_waits"]
+__all__ = ["Shuffler", "wait_targets"]
 
 WINDOW = 96
 """How many instances are held back at most."""
 
+PATIENCE = 48
+"""After how many steps, on average, the queues are ranked anew: until then one may be far behind the others."""
+
 Run = Callable[[SitePlan, tuple[int, ...], tuple[int, ...], tuple[int, ...]], None]
 Waits = list[tuple[str, int, int]]
+"""('site' or 'queue', its number, how many of its instances must have completed)."""
 
 
-def resolved_waits(plan: Plan, site: SitePlan, reaches: tuple[int, ...]) -> Waits:
-    """('site' or 'queue', its number, how many of its instances must have completed) per wait."""
+def wait_targets(plan: Plan, site: SitePlan) -> tuple[tuple[str, int] | None, ...]:
+    """Per wait of a site: ('site' or 'queue', its number), or None for a queue that runs nothing."""
     sites = {s.name: s.number for s in plan.sites}
     queues = {q: k for k, q in enumerate(dict.fromkeys(s.instr.queue for s in plan.sites))}
-    found: Waits = []
-    for wait, reach in zip(site.instr.waits, reaches, strict=True):
+    found: list[tuple[str, int] | None] = []
+    for wait in site.instr.waits:
         if wait.site in sites:
-            found.append(("site", sites[wait.site], reach))
-        elif wait.site in queues:
-            found.append(("queue", queues[wait.site], reach))
-    return found
+            found.append(("site", sites[wait.site]))
+        else:
+            found.append(("queue", queues[wait.site]) if wait.site in queues else None)
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +63,7 @@ class Shuffler:
         self.prefix: dict[tuple[str, int], int] = {}
         self.beyond: dict[tuple[str, int], set[int]] = {}
         self.count = 0
+        self.ahead: list[int] = []
 
     def take(
         self,
@@ -84,9 +89,12 @@ class Shuffler:
             self.step()
 
     def step(self) -> None:
-        """Run one instance, drawn from those that may run."""
-        ready = [(q, k) for q in sorted(self.held) for k in self.startable(q)]
-        queue, position = ready[self.random.randrange(len(ready))]
+        """Run one instance that may run, of the queue that is ahead now; which one is ahead changes at times."""
+        if not self.ahead or self.random.randrange(PATIENCE) == 0:
+            self.ahead = sorted(self.held)
+            self.random.shuffle(self.ahead)
+        queue = next(q for q in self.ahead if self.startable(q))
+        position = self.random.choice(self.startable(queue))
         held = self.held[queue].pop(position)
         self.count -= 1
         self.run(held.site, held.extents, held.numbers, held.at)

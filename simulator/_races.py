@@ -62,7 +62,7 @@ class RaceDetector:
         self.clocks: list[list[Clock]] = [[] for _ in self.queues]
         self.numbers: list[list[int]] = [[] for _ in plan.sites]
         self.histories = {n: _History() for n in plan.arrays}
-        self.near = _near(plan)
+        self.near = _near(plan, {self.queues[k] for k in self.loose})
         self.seen: set[tuple[object, ...]] = set()
         self.races: list[Race] = []
         self.site: SitePlan = plan.sites[0]
@@ -177,7 +177,7 @@ def first_common(a: Region, b: Region) -> tuple[int, ...] | None:
     return cell_of_index(b.view.plan.array, int(common[0])) if common.size else None
 
 
-def _near(plan: Plan) -> dict[str, tuple[str, ...]]:
+def _near(plan: Plan, loose: set[str]) -> dict[str, tuple[str, ...]]:
     """Array -> arrays that share bytes with it, itself included, for arrays where a race is possible at all."""
     views = [(s, v) for s in plan.sites for v in s.all_views]
     first_view = {v.array.name: v for _, v in views}
@@ -185,6 +185,7 @@ def _near(plan: Plan) -> dict[str, tuple[str, ...]]:
     for name, view in first_view.items():
         group = tuple(other for other, v in first_view.items() if may_meet(view, v))
         users = [(s.instr.queue, v.writes) for s, v in views if v.array.name in group]
-        if any(w for _, w in users) and len(users) > 1:
+        queues = {q for q, _ in users}
+        if any(w for _, w in users) and (len(queues) > 1 or queues & loose):
             near[name] = group
     return near

@@ -14,7 +14,7 @@ from polyopt.simulator._checks import check_program
 from polyopt.simulator._functions import Arithmetic
 from polyopt.simulator._general import GeneralRunner
 from polyopt.simulator._memory import Region, Store
-from polyopt.simulator._order import Shuffler, resolved_waits
+from polyopt.simulator._order import Shuffler, wait_targets
 from polyopt.simulator._plan import Plan, SitePlan, fail, make_plan
 from polyopt.simulator._races import RaceDetector
 from polyopt.simulator._report import build_result
@@ -117,6 +117,7 @@ class _Executor:
         self.runners: list[Runner | GeneralRunner] = [
             (GeneralRunner if s.spec.kind == "general" else Runner)(s, store, arithmetic) for s in plan.sites
         ]
+        self.targets = [wait_targets(plan, s) for s in plan.sites]
         self.shuffler: Shuffler | None = None
         if order_seed is not None and store is not None:
             queues = list(dict.fromkeys(s.instr.queue for s in plan.sites))
@@ -125,7 +126,8 @@ class _Executor:
 
     def handle(self, site: SitePlan, extents: Numbers, numbers: Numbers, at: Numbers, reaches: Numbers) -> None:
         """One instance, in program order."""
-        waits = resolved_waits(self.plan, site, reaches) if self.detector or self.shuffler else []
+        targets = self.targets[site.number] if self.detector or self.shuffler else ()
+        waits = [(*t, n) for t, n in zip(targets, reaches, strict=False) if t is not None]
         if self.detector is not None:
             self.detector.begin(site, at, waits)
         if self.has_values and self.shuffler is None:
