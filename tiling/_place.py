@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 
-from polyopt.ir import Access, Indirect, Subscript, access_variables
+from polyopt.hwcost import transfer_busy_ns
+from polyopt.ir import Access, Indirect, Subscript, access_variables, dtype
 from polyopt.ir.mapping import Temp, Window
 from polyopt.sets import Affine
 from polyopt.tiling._problem import Problem
-from polyopt.tiling._sketch import SketchPlacement
+from polyopt.tiling._sketch import SketchPlacement, crossing_cost
 from polyopt.tiling._space import LoopShape
 from polyopt.tiling._specs import transpose_spec
 
@@ -123,5 +125,19 @@ def _through(problem: Problem, p: SketchPlacement, access: Access, tiles: Mappin
         return None
     if transpose_spec(problem.machine, problem.tensors[access.tensor].dtype) is None:
         return None
-    others = [d for d in sizes if d != partition and sizes[d] >= 8]
-    return max(others, key=lambda d: (tiles.get(d, 2) > 1, sizes[d]), default=None)
+    others = [d for d in sizes if d != partition and sizes[d] >= 2]
+    rows = max(others, key=lambda d: (tiles.get(d, 2) > 1, sizes[d]), default=None)
+    return rows if rows is not None and _is_faster(problem, p, rows) else None
+
+
+def _is_faster(problem: Problem, p: SketchPlacement, rows: str) -> bool:
+    """Whether whole rows and transpositions take less time than one descriptor for every element."""
+    machine, element_bytes = problem.machine, dtype(p.dtype).element_bytes
+    points, along = prod(p.sizes.values()), p.sizes[p.partition or rows]
+    direct = transfer_busy_ns(machine, points, element_bytes)
+    crossed = replace(p, through=rows)
+    turns = crossing_cost(problem, crossed, 1.0)
+    busy = [machine.spec(o.spec).cycles.evaluate(o.lanes, o.operands) for o in turns]
+    clocks = [machine.engine(o.engine) for o in turns]
+    turning = sum(o.count * (c + e.overhead_cycles) / e.clock_ghz for o, c, e in zip(turns, busy, clocks, strict=True))
+    return transfer_busy_ns(machine, points / along, along * element_bytes) + turning < direct

@@ -16,7 +16,7 @@ from polyopt.tiling._problem import Problem
 from polyopt.tiling._space import LoopShape
 from polyopt.tiling._specs import copy_specs, moved_operand, transpose_spec
 
-__all__ = ["Sketch", "SketchPlacement", "lanes_of", "sketch_bytes", "sketch_cost"]
+__all__ = ["Sketch", "SketchPlacement", "crossing_cost", "lanes_of", "sketch_bytes", "sketch_cost"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def sketch_cost(sketch: Sketch) -> KernelCost:
         if isinstance(p.term, Access) and p.direction != "temp":
             copies.append(_copy_cost(sketch, p, p.term))
             if p.through:
-                ops += _transpose_cost(sketch, p)
+                ops += crossing_cost(problem, p, sketch.count(p.depth))
     return kernel_cost(problem.machine, tuple(ops), tuple(copies))
 
 
@@ -144,13 +144,14 @@ def _run(problem: Problem, p: SketchPlacement, access: Access) -> int:
     return run
 
 
-def _transpose_cost(sketch: Sketch, p: SketchPlacement) -> list[OpCost]:
-    machine = sketch.problem.machine
+def crossing_cost(problem: Problem, p: SketchPlacement, times: float) -> list[OpCost]:
+    """Transpositions and evictions of a copy that crosses from rows to partitions, made `times` times."""
+    machine = problem.machine
     spec = transpose_spec(machine, p.dtype)
     assert spec is not None and p.through is not None and p.partition is not None
     q, along = p.sizes.get(p.through, 1), p.sizes.get(p.partition, 1)
     rest = prod(s for d, s in p.sizes.items() if d not in (p.through, p.partition))
-    blocks = -(-q // 128) * -(-along // 128) * rest * sketch.count(p.depth)
+    blocks = -(-q // 128) * -(-along // 128) * rest * times
     form, source = spec.forms[0], moved_operand(spec.forms[0])
     into = spec.operand(form.target.name).memories[0]
     lanes = {source.lanes[0]: min(q, 128), source.lanes[1]: min(along, 128)}
