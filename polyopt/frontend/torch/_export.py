@@ -126,8 +126,6 @@ class Reader:
 
     def read(self, output_names: Sequence[str]) -> None:
         """Read the whole graph; `output_names` are wanted names of the results in order."""
-        self._refuse_mutation()
-        wanted = [spec.arg for spec in self.program.graph_signature.output_specs]
         self._reserve(output_names)
         live = self._live()
         self._placeholders(live)
@@ -136,9 +134,14 @@ class Reader:
                 self._call(node)
             elif node.op == "get_attr" and node in live:
                 raise self._unknown(node, f"attribute {node.target} holds a sub-graph")
-        results = self.program.graph.output_node().args[0]
-        for name, arg, node in zip(output_names, wanted, results, strict=True):
-            self.outputs.append(self._output(name, node) if hasattr(arg, "name") and isinstance(node, Node) else None)
+        for name, node in zip(output_names, self._results(), strict=True):
+            self.outputs.append(self._output(name, node) if isinstance(node, Node) else None)
+
+    def _results(self) -> list[object]:
+        """What the module returns: nodes, or constants that are no tensors.  Tokens of checks are left out."""
+        nodes = self.program.graph.output_node().args[0]
+        specs = self.program.graph_signature.output_specs
+        return [n for n, spec in zip(nodes, specs, strict=True) if spec.kind is OutputKind.USER_OUTPUT]
 
     def _reserve(self, output_names: Sequence[str]) -> None:
         """Names of inputs and outputs go before those of intermediates."""
@@ -148,19 +151,21 @@ class Reader:
         for name in output_names:
             self.builder.names.add(name)
 
-    def _refuse_mutation(self) -> None:
+    def count_results(self) -> int:
+        """The number of flattened results; refuses a module that changes its own state or its arguments."""
         for spec in self.program.graph_signature.output_specs:
-            if spec.kind is not OutputKind.USER_OUTPUT:
+            if spec.kind not in (OutputKind.USER_OUTPUT, OutputKind.TOKEN):
                 raise UnsupportedError(
                     f"the module changes {spec.target!r} while it runs ({spec.kind.name.lower().replace('_', ' ')})",
                     help="put the module in evaluation mode (module.eval()) or return the new state as an output",
                     id="torch-mutation",
                 )
+        return len(self._results())
 
     def _live(self) -> set[Node]:
         """Nodes that an output depends on."""
         live: set[Node] = set()
-        pending = list(self.program.graph.output_node().all_input_nodes)
+        pending = [n for n in self._results() if isinstance(n, Node)]
         while pending:
             node = pending.pop()
             if node not in live:

@@ -37,13 +37,13 @@ def as_expression(elements: Array, dtype: str) -> Value | None:
     lines = _fit(numbers.astype(np.int64))
     if lines is None:
         return None
-    dims = [line.digits(f"x{k}") for k, line in enumerate(lines)]
-    parts = [line.parts(digits) for line, digits in zip(lines, dims, strict=True)]
+    digits = [line.digits(f"x{k}") for k, line in enumerate(lines)]
+    parts = [line.parts(own) for line, own in zip(lines, digits, strict=True)]
     pieces = [
         Piece(tuple(g for guards, _ in chosen for g in guards), Index(sum((e for _, e in chosen), affine(int(first)))))
         for chosen in itertools.product(*parts)
     ]
-    return replace(canonical(dtype, dims, pieces, {}), known=elements)
+    return replace(canonical(dtype, digits, pieces, {}), known=elements)
 
 
 def literal(element: np.generic) -> float | int | bool:

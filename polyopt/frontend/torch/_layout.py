@@ -13,10 +13,10 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from polyopt.frontend.torch._draft import Draft, Store
-from polyopt.ir import Access, Indirect, Read
+from polyopt.ir import Access, Indirect, Read, access_chain
 from polyopt.sets import Affine, Floor, Interval, simplify, var
 
 __all__ = ["choose_layouts"]
@@ -27,18 +27,46 @@ Pair = tuple[str, int, int]
 """A tensor and two of its dimensions, the outer one first."""
 
 
+@dataclass(frozen=True, slots=True)
+class Layouts:
+    """Tensors and statements, and what no rewrite of temporaries changes: who uses a tensor, and which are gathered."""
+
+    stores: Stores
+    drafts: Drafts
+    users: Mapping[str, tuple[int, ...]]
+    gathered: frozenset[str]
+
+    @staticmethod
+    def of(stores: Stores, drafts: Drafts) -> Layouts:
+        users: dict[str, list[int]] = {name: [] for name in stores}
+        gathered: set[str] = set()
+        for k, d in enumerate(drafts):
+            for a in d.accesses():
+                for inner in access_chain(a):
+                    users[inner.tensor].append(k)
+                    if not inner.is_exact:
+                        gathered.add(inner.tensor)
+        return Layouts(stores, drafts, {n: tuple(sorted(set(u))) for n, u in users.items()}, frozenset(gathered))
+
+    def is_free(self, name: str) -> bool:
+        """Whether dimensions of tensor `name` may be merged."""
+        return self.stores[name].free and name not in self.gathered
+
+    def with_draft(self, k: int, draft: Draft) -> Layouts:
+        return replace(self, drafts=[*self.drafts[:k], draft, *self.drafts[k + 1 :]])
+
+
 def choose_layouts(stores: Mapping[str, Store], drafts: Sequence[Draft]) -> tuple[Stores, Drafts]:
     """Apply the rewrites of this module until nothing changes."""
-    tables, statements = retarget_outputs(dict(stores), list(drafts))
-    tables, statements = _merge_floors(tables, statements)
+    state = _merge_floors(Layouts.of(*retarget_outputs(dict(stores), list(drafts))))
     progress = True
     while progress:
         progress = False
-        for k in range(len(statements)):
-            merged = _merge_run(tables, statements, k) or _merge_loop(tables, statements, k)
+        for k in range(len(state.drafts)):
+            merged = _merge_run(state, k) or _merge_loop(state, k)
             if merged is not None:
-                (tables, statements), progress = merged, True
-    return tables, statements
+                state, progress = merged, True
+    return state.stores, state.drafts
 
 
 # -- outputs ----------------------------------------------------------------------------------------------------------
@@ -88,49 +116,44 @@ def _moved(access: Access, *, name: str, order: Sequence[str], target: Access) -
 
 def _gathers(draft: Draft, name: str) -> bool:
     """Whether `draft` reads tensor `name` at a data-dependent subscript."""
-    return any(a.tensor == name and not a.is_exact for a in draft.accesses())
+    return any(i.tensor == name and not i.is_exact for a in draft.accesses() for i in access_chain(a))
 
 
 # -- layouts of temporaries -------------------------------------------------------------------------------------------
 
 
-def _merge_floors(stores: Stores, drafts: Drafts) -> tuple[Stores, Drafts]:
+def _merge_floors(state: Layouts) -> Layouts:
     """Merge dimensions of temporaries that some access tells apart with floors only."""
     while True:
-        pair = next(_floored_pairs(stores, drafts), None)
+        pair = next(_floored_pairs(state), None)
         if pair is None:
-            return stores, drafts
-        stores, drafts = merge_store(stores, drafts, pair)
+            return state
+        state = merge_store(state, pair)
 
 
-def _floored_pairs(stores: Stores, drafts: Drafts) -> Iterator[Pair]:
-    for d in drafts:
+def _floored_pairs(state: Layouts) -> Iterator[Pair]:
+    for d in state.drafts:
         for a in d.accesses():
-            store = stores[a.tensor]
-            if not store.free or not a.is_exact:
+            if not state.is_free(a.tensor):
                 continue
             subscripts = a.affine_subscripts
-            for p, q in _dimension_pairs(len(subscripts)):
+            for p, q in itertools.permutations(range(len(subscripts)), 2):
                 apart = _floors(subscripts[p]) + _floors(subscripts[q])
-                if not apart or any(_gathers(x, a.tensor) for x in drafts):
+                if not apart:
                     continue
-                joined = simplify(subscripts[p] * store.shape[q] + subscripts[q], d.intervals())
-                if _floors(joined) < apart:
+                extent = state.stores[a.tensor].shape[q]
+                if _floors(simplify(subscripts[p] * extent + subscripts[q], d.intervals())) < apart:
                     yield a.tensor, p, q
-
-
-def _dimension_pairs(rank: int) -> Iterator[tuple[int, int]]:
-    return ((p, q) for p in range(rank) for q in range(rank) if p != q)
 
 
 def _floors(expr: Affine) -> int:
     return sum(isinstance(atom, Floor) for atom, _ in expr.terms)
 
 
-def merge_store(stores: Stores, drafts: Drafts, pair: Pair) -> tuple[Stores, Drafts]:
+def merge_store(state: Layouts, pair: Pair) -> Layouts:
     """Give tensor T one dimension for two: T[.., a, .., b, ..] -> T[.., n_q*a + b, ..] at the outer one's place."""
     name, p, q = pair
-    old = stores[name]
+    old = state.stores[name]
     extent = old.shape[q]
 
     def joined(draft: Draft) -> Draft:
@@ -147,28 +170,26 @@ def merge_store(stores: Stores, drafts: Drafts, pair: Pair) -> tuple[Stores, Dra
         return draft.map_accesses(change)
 
     shape = [n * (extent if k == p else 1) for k, n in enumerate(old.shape) if k != q]
-    changed = [joined(d) for d in drafts]
-    return {**stores, name: replace(old, shape=tuple(shape))}, changed
+    drafts = list(state.drafts)
+    for k in state.users[name]:
+        drafts[k] = joined(drafts[k])
+    return replace(state, stores={**state.stores, name: replace(old, shape=tuple(shape))}, drafts=drafts)
 
 
-# -- loops ------------------------------------------------------------------------------------------------------------
+# -- loops --------------------------------------------------------------------------------------------------------
 
 
-def _merge_run(stores: Stores, drafts: Drafts, k: int) -> tuple[Stores, Drafts] | None:
+def _merge_run(state: Layouts, k: int) -> Layouts | None:
     """Make two iterators of draft `k` one loop, where that is wanted, merging dimensions of temporaries as needed.
 
     Wanted: neighbours in a run, and iterators that already index one dimension together.
     """
-    draft = drafts[k]
-    for u, v in _wanted(draft):
-        pairs = _needed_pairs(stores, drafts, draft, u, v)
-        if pairs is None:
-            continue
-        for pair in pairs:
-            stores, drafts = merge_store(stores, drafts, pair)
-        drafts = list(drafts)
-        drafts[k] = merge_loops(drafts[k], u, v)
-        return stores, drafts
+    for u, v in _wanted(state.drafts[k]):
+        pairs = _needed_pairs(state, state.drafts[k], u, v)
+        if pairs is not None:
+            for pair in pairs:
+                state = merge_store(state, pair)
+            return state.with_draft(k, merge_loops(state.drafts[k], u, v))
     return None
 
 
@@ -176,21 +197,18 @@ def _wanted(draft: Draft) -> Iterator[tuple[str, str]]:
     for run in draft.runs:
         yield from itertools.pairwise(run)
     together = [e for a in draft.accesses() for e in _affines(a)]
-    for u in draft.ranges:
-        for v, (_, high) in draft.ranges.items():
-            if u != v and any(e.coefficient(v) and _whole(e, u, v, high + 1) for e in together):
-                yield u, v
+    for u, v in itertools.permutations(draft.ranges, 2):
+        extent = draft.ranges[v][1] + 1
+        if any(e.coefficient(v) and _whole(e, u, v, extent) for e in together):
+            yield u, v
 
 
-def _merge_loop(stores: Stores, drafts: Drafts, k: int) -> tuple[Stores, Drafts] | None:
+def _merge_loop(state: Layouts, k: int) -> Layouts | None:
     """Make two iterators of draft `k` one that occur only as n_v*u + v."""
-    draft = drafts[k]
-    for u in draft.ranges:
-        for v in draft.ranges:
-            if _needed_pairs({}, drafts, draft, u, v) == []:
-                changed = list(drafts)
-                changed[k] = merge_loops(draft, u, v)
-                return stores, changed
+    draft = state.drafts[k]
+    for u, v in itertools.permutations(draft.ranges, 2):
+        if _needed_pairs(None, draft, u, v) == []:
+            return state.with_draft(k, merge_loops(draft, u, v))
     return None
 
 
@@ -207,10 +225,13 @@ def merge_loops(draft: Draft, u: str, v: str) -> Draft:
     return merged.map_affine(lambda e: simplify(e.substitute(values), box))
 
 
-def _needed_pairs(stores: Stores, drafts: Drafts, draft: Draft, u: str, v: str) -> list[Pair] | None:
-    """Dimensions of temporaries to merge so that (u, v) can be one loop of `draft`; None when they cannot."""
+def _needed_pairs(state: Layouts | None, draft: Draft, u: str, v: str) -> list[Pair] | None:
+    """Dimensions of temporaries to merge so that (u, v) can be one loop of `draft`; None when they cannot.
+
+    Without `state` no dimensions are merged.
+    """
     low, high = draft.ranges[v]
-    if low != 0 or u == v:
+    if low != 0:
         return None
     extent = high + 1
     if not all(_whole(e, u, v, extent) for e in draft.plain_affines()):
@@ -218,7 +239,7 @@ def _needed_pairs(stores: Stores, drafts: Drafts, draft: Draft, u: str, v: str) 
     pairs: list[Pair] = []
     used = False
     for access in draft.accesses():
-        found = _access_pair(stores, drafts, access, u, v, extent)
+        found = _access_pair(state, access, u, v, extent)
         if found is None:
             return None
         pairs += [p for p in found if p not in pairs]
@@ -227,19 +248,18 @@ def _needed_pairs(stores: Stores, drafts: Drafts, draft: Draft, u: str, v: str) 
     return None if clash or not used else pairs
 
 
-def _access_pair(stores: Stores, drafts: Drafts, access: Access, u: str, v: str, extent: int) -> list[Pair] | None:
+def _access_pair(state: Layouts | None, access: Access, u: str, v: str, extent: int) -> list[Pair] | None:
     """The merge that `access` needs, [] for none, None when (u, v) cannot be one loop."""
     if all(_whole(e, u, v, extent) for e in _affines(access)):
         return []
-    store = stores.get(access.tensor)
-    if store is None or not store.free or any(_gathers(d, access.tensor) for d in drafts):
+    if state is None or not state.is_free(access.tensor):
         return None
     own = access.affine_subscripts
     if var(u) not in own or var(v) not in own:
         return None
     p, q = own.index(var(u)), own.index(var(v))
     alone = all(not {u, v} & e.variables() for j, e in enumerate(own) if j not in (p, q))
-    return [(access.tensor, p, q)] if alone and store.shape[q] == extent else None
+    return [(access.tensor, p, q)] if alone and state.stores[access.tensor].shape[q] == extent else None
 
 
 def _whole(expr: Affine, u: str, v: str, extent: int) -> bool:

@@ -21,9 +21,10 @@ from polyopt.sets import Set
 
 if TYPE_CHECKING:
     import torch
+    from torch.export import ExportedProgram
     from torch.utils._pytree import TreeSpec
 
-__all__ = ["TorchProgram", "from_torch", "known_operators"]
+__all__ = ["TorchProgram", "from_exported", "from_torch", "known_operators"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +91,24 @@ def from_torch(
     Raises MissingExtraError without PyTorch, UnsupportedError naming an operator that is not known.
     """
     try:
-        from polyopt.frontend.torch._export import Reader, decomposed
+        from polyopt.frontend.torch._export import decomposed
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
         raise MissingExtraError("PyTorch is not installed", help="pip install 'polyopt[torch]'") from error
-    program = decomposed(module, example_inputs, kwargs or {})
+    return from_exported(
+        decomposed(module, example_inputs, kwargs or {}), type(module).__name__, reassociate=reassociate
+    )
+
+
+def from_exported(program: ExportedProgram, name: str, *, reassociate: bool = True) -> TorchProgram:
+    """`from_torch` for a program that is exported and decomposed to core ATen operators already."""
+    from polyopt.frontend.torch._export import Reader
+
     reader = Reader(program)
     out_spec = program.call_spec.out_spec
-    reader.read(_output_names(out_spec, len(program.graph_signature.output_specs)))
-    scop = _scop(type(module).__name__, reader.builder, reassociate=reassociate)
+    reader.read(_output_names(out_spec, reader.count_results()))
+    scop = _scop(name, reader.builder, reassociate=reassociate)
     kept = {t.name for t in scop.tensors}
     return TorchProgram(
         scop,
