@@ -42,8 +42,9 @@ def check(
     incomplete schedule, an unknown size or dimension, and an ambiguous original order.
     """
     program = fixed_scop(scop, at)
-    order = read_order(program, schedule, parallel=parallel)
     try:
+        with operation_budget("reading the schedule", max_operations):
+            order = read_order(program, schedule, parallel=parallel)
         dependences = compute_dependences(program, max_operations=max_operations)
         with operation_budget("the legality check", max_operations):
             return judge(program, dependences, order)

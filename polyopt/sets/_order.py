@@ -29,14 +29,15 @@ _IN, _OUT, _PARAM, _SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.param
 
 
 def bound_below(context: Set, params: Sequence[str]) -> Set:
-    """`context` with `p >= 0` added for every parameter that it does not bound from below."""
+    """`context` with `p >= 0` added for every parameter that has no smallest value in it."""
     result = context.isl.params()
     for p in params:
         position = result.find_dim_by_name(_PARAM, p)
         if position < 0:
             position = result.dim(_PARAM)
             result = result.add_dims(_PARAM, 1).set_dim_name(_PARAM, position, p)
-        if not result.dim_has_lower_bound(_PARAM, position):
+        alone = result.project_out(_PARAM, position + 1, result.dim(_PARAM) - position - 1)
+        if not alone.project_out(_PARAM, 0, position).dim_has_lower_bound(_PARAM, 0):
             result = result.lower_bound_val(_PARAM, position, isl.Val(0))
     return Set(result.from_params())
 

@@ -279,5 +279,13 @@ def test_parallel_dimensions_must_exist() -> None:
 def test_a_spent_budget_is_unknown() -> None:
     verdict = check(STEP, "{ S[i] -> [-i] }", max_operations=3)
     assert verdict.verdict == "unknown"
-    assert "took more than 3 operations" in verdict.reason
+    assert "reading the schedule took more than 3 operations" in verdict.reason
     assert check(STEP, "{ S[i] -> [-i] }").verdict == "illegal"  # the next one starts afresh
+
+
+@pytest.mark.parametrize("max_operations", [20, 600, 1250, 1400, 1800, 2200, 4000])
+def test_a_budget_ends_in_the_answer_or_in_unknown(max_operations: int) -> None:
+    """Wherever the budget ends, it is told as such and never taken for another error."""
+    scop = program("A[N] float32 inout", ("S", "[i] : 2 <= i < N", "[i]", "A[i] = A[i - 1] + A[i - 2]"))
+    verdict = check(scop, "{ S[i] -> [floor(i/2), -i] }", max_operations=max_operations)
+    assert verdict.verdict == "illegal" or f"took more than {max_operations} operations" in verdict.reason

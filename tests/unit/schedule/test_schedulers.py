@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from importlib.metadata import EntryPoint
+
 import pytest
 
-from polyopt.errors import PluginError
+from polyopt.errors import LegalityError, PluginError
 from polyopt.ir import Scop
 from polyopt.schedule import SCHEDULERS, ScheduleResult, check, compute_schedule
 from tests.case_files import CASES, read_case
@@ -99,3 +102,39 @@ def test_a_program_without_statements() -> None:
 def test_an_unknown_scheduler() -> None:
     with pytest.raises(PluginError, match="did you mean 'isl'"):
         compute_schedule(taps(1), "is")
+
+
+# -- plug-ins ---------------------------------------------------------------------------------------------------------
+def backwards(scop: Scop, *, max_operations: int | None = None) -> ScheduleResult:
+    """A scheduler that turns everything round and calls that legal."""
+    del max_operations
+    result = compute_schedule(scop, "original")
+    return replace(result, vectors=tuple((n, tuple(-e for e in v)) for n, v in result.vectors))
+
+
+def install(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+    point = EntryPoint("guest", f"{__name__}:{target}", "polyopt.schedulers")
+    monkeypatch.setattr("polyopt.registry.entry_points", lambda group: [point])
+
+
+def test_a_plug_in_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, "backwards")
+    with pytest.raises(LegalityError) as caught:
+        compute_schedule(taps(2), "guest")
+    assert "the scheduler 'guest' gives an illegal order: flow dependence" in str(caught.value)
+    independent = program("A[N] float32 output", ("S", "[i] : 0 <= i < N", "[i]", "A[i] = 1.0"))
+    assert compute_schedule(independent, "guest").vector("S")[0].text() == "-i"
+
+
+def test_a_plug_in_that_is_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, "NAMES")
+    with pytest.raises(PluginError, match="cannot be called: it is a tuple"):
+        compute_schedule(taps(1), "guest")
+    install(monkeypatch, "taps_of")
+    with pytest.raises(PluginError, match="gives a str, not a ScheduleResult"):
+        compute_schedule(taps(1), "guest")
+
+
+def taps_of(scop: Scop, *, max_operations: int | None = None) -> str:
+    """Takes what a scheduler takes and gives something else."""
+    return f"{scop.name} {max_operations}"

@@ -69,6 +69,13 @@ def test_sizes_without_a_bound_get_one() -> None:
     )
 
 
+def test_a_size_bounded_by_another_one_only() -> None:
+    context = Set.parse(": N + M >= 0", params=["N", "M"])
+    assert bound_below(context, ["N", "M"]) == Set.parse(": N >= 0 and M >= 0", params=["N", "M"])
+    context = Set.parse(": N >= M >= -3", params=["N", "M"])
+    assert bound_below(context, ["N", "M"]) == context
+
+
 def test_a_budget_is_spent_and_then_forgotten() -> None:
     a = Set.parse("[i, j] : exists (e : i = 3e + j) and 0 <= i <= 50", name="S")
     with pytest.raises(BudgetError, match="thinking took more than 5 operations"), operation_budget("thinking", 5):
