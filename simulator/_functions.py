@@ -35,8 +35,8 @@ _COMPARE: dict[str, Any] = dict(
 _SAME_KIND: dict[str, Any] = {
     "neg": np.negative,
     "abs": np.abs,
-    "relu": lambda x: np.maximum(x, x.dtype.type(0)),
-    "floor": lambda x: x if x.dtype.kind == "i" else np.floor(x),
+    "relu": lambda x: np.maximum(x, np.zeros((), x.dtype)),
+    "floor": lambda x: x if x.dtype.kind in "iO" else np.floor(x),
 }
 
 
@@ -95,15 +95,37 @@ _FLOAT: dict[str, Callable[[Array], Array]] = {
 
 
 class Arithmetic:
-    """How values are loaded, computed and stored.  exact: integers only, stand-ins for what is not exact on them."""
+    """How values are loaded, computed and stored.
 
-    __slots__ = ("exact", "functions")
+    exact: integers only, stand-ins for what is not exact on them.  Float types are then held in float64, which refuses
+    what it cannot hold (ProgramError, id `exact-range`), or with `unbounded` as Python integers in object arrays.
+    """
 
-    def __init__(self, *, exact: bool, functions: Mapping[str, Callable[..., Any]] | None = None) -> None:
+    __slots__ = ("exact", "functions", "unbounded")
+
+    def __init__(
+        self,
+        *,
+        exact: bool,
+        unbounded: bool = False,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
+    ) -> None:
         self.exact = exact
+        self.unbounded = unbounded
         self.functions = functions or {}
 
     # -- element types --------------------------------------------------------------------------------------------
+    def element_type(self, name: str) -> Any:
+        """The numpy type that holds stored elements of type `name`."""
+        if self.exact:
+            return self.wide if dtype(name).is_float else np.dtype(np.int64)
+        return dtype(name).numpy
+
+    @property
+    def wide(self) -> Any:
+        """The numpy type of floats in exact mode."""
+        return np.dtype(object if self.unbounded else np.float64)
+
     def load(self, raw: Array, name: str) -> Array:
         """Stored elements of type `name` as values to compute with."""
         kind = dtype(name)
@@ -128,20 +150,27 @@ class Arithmetic:
         return np.asarray(whole(value).astype(kind.numpy))
 
     def store_exact(self, value: Array, kind: DType) -> Array:
-        """Integers as float64 or int64: floats are not rounded, integers are wrapped to their width."""
+        """Floats are not rounded, integers are wrapped to their width."""
         if kind.name == "bool":
             return np.asarray(value != 0).astype(np.int64)
-        if value.dtype.kind == "f" and value.size and not np.abs(value).max() < LARGEST_EXACT:
-            raise ProgramError(
-                "exact mode met a value of 2**53 or more", help="use smaller integers as inputs", id="exact-range"
-            )
         if kind.is_float:
-            return value.astype(np.float64)
-        return value.astype(np.int64).astype(kind.numpy).astype(np.int64)
+            return self.promote((self.fitting(value),), to_float=True)[0]
+        if value.dtype == object:
+            value = (value + 2**63) % 2**64 - 2**63
+        return np.asarray(value.astype(np.int64).astype(kind.numpy).astype(np.int64))
 
     def constant(self, value: float | int | bool) -> Value:
         """A literal: weak, or the stand-in of a float."""
-        return np.float64(standin_constant(value)) if self.exact and isinstance(value, float) else value
+        return np.asarray(standin_constant(value), self.wide) if self.exact and isinstance(value, float) else value
+
+    def fitting(self, value: Value) -> Array:
+        """The value, when float64 holds it exactly in exact mode; ProgramError otherwise."""
+        found: Array = np.asarray(value)
+        if self.exact and found.dtype == np.float64 and found.size and not np.abs(found).max() < LARGEST_EXACT:
+            raise ProgramError(
+                "exact mode met a value of 2**53 or more", help="use smaller integers as inputs", id="exact-range"
+            )
+        return found
 
     # -- operators ------------------------------------------------------------------------------------------------
     def promote(self, values: Sequence[Value], *, to_float: bool = False) -> list[Array]:
@@ -149,45 +178,57 @@ class Arithmetic:
         floats = [v for v in values if _is_float(v)]
         if not floats and not to_float:
             return [np.asarray(v, np.int64) for v in values]
-        wide = self.exact or any(isinstance(v, (np.ndarray, np.generic)) and v.dtype == np.float64 for v in floats)
-        target = np.float64 if wide else np.float32
         if self.exact:
-            values = [standin_constant(v) if isinstance(v, int) else v for v in values]
-        return [np.asarray(v, target) for v in values]
+            return [self.exact_float(v) for v in values]
+        wide = any(isinstance(v, (np.ndarray, np.generic)) and v.dtype == np.float64 for v in floats)
+        return [np.asarray(v, np.float64 if wide else np.float32) for v in values]
+
+    def exact_float(self, value: Value) -> Array:
+        """A value as a float of exact mode; a literal integer as the stand-in of that float."""
+        if isinstance(value, int):
+            value = standin_constant(value)
+        value = np.asarray(value)
+        return np.asarray(value.astype(np.int64) if value.dtype.kind == "b" else value, self.wide)
 
     def apply(self, op: str, *args: Value) -> Value:
         """`op` of APPLY_OPS on values; select is not lazy here."""
-        if op in REDUCERS or op == "-":
-            a, b = self.promote(args)
-            return np.subtract(a, b) if op == "-" else REDUCERS[op](a, b)
         if op in _COMPARE:
-            a, b = self.promote(args)
-            return _COMPARE[op](a, b)
+            return np.asarray(_COMPARE[op](*self.promote(args)), np.bool_)
         if op in ("and", "or"):
             return (np.logical_and if op == "and" else np.logical_or)(truth(args[0]), truth(args[1]))
         if op == "not":
             return np.logical_not(truth(args[0]))
-        if op in _SAME_KIND:
-            return _SAME_KIND[op](self.promote(args)[0])
         if op == "select":
             a, b = self.promote(args[1:])
             return np.where(truth(args[0]), a, b)
+        result = self.number(op, *args)
+        return self.fitting(result) if self.exact else result
+
+    def number(self, op: str, *args: Value) -> Array:
+        """`op` with a number as its result."""
+        if op in REDUCERS or op == "-":
+            a, b = self.promote(args)
+            return np.asarray(np.subtract(a, b) if op == "-" else REDUCERS[op](a, b), a.dtype)
+        if op in _SAME_KIND:
+            (a,) = self.promote(args)
+            return np.asarray(_SAME_KIND[op](a), a.dtype)
         if op == "**" and isinstance(args[1], int) and args[1] >= 0 and not _is_float(args[0]):
-            return standin("**", *self.promote(args)) if self.exact else np.power(*self.promote(args))
+            a, b = self.promote(args)
+            return np.asarray(np.power(a, b), a.dtype)
         values = self.promote(args, to_float=True)
         if self.exact:
-            return standin(op, *values)
+            return np.asarray(standin(op, *values), self.wide)
         if op == "/":
-            return np.true_divide(*values)
+            return np.asarray(np.true_divide(*values))
         if op == "**":
-            return np.power(*values)
-        return _FLOAT[op](values[0]).astype(values[0].dtype)
+            return np.asarray(np.power(*values))
+        return np.asarray(_FLOAT[op](values[0]), values[0].dtype)
 
     def call(self, name: str, *args: Value) -> Value:
         """An uninterpreted function: its stand-in, or the one that the caller of the simulator gave, value by value."""
         values = np.broadcast_arrays(*self.promote(args, to_float=True)) if args else []
         if self.exact:
-            return np.asarray(standin_call(name, *values), np.float64)
+            return np.asarray(standin_call(name, *values), self.wide)
         if name not in self.functions:
             raise ProgramError(
                 f"the function {name!r} has no value",
@@ -200,6 +241,40 @@ class Arithmetic:
     def cast(self, value: Value, name: str) -> Value:
         """Rounded to an element type, as a value to compute with."""
         return self.load(self.store(value, name), name)
+
+    # -- sums -----------------------------------------------------------------------------------------------------
+    def fold(self, combine: str, value: Array, axes: tuple[int, ...]) -> Array:
+        """`value` folded over `axes`, which stay with extent 1."""
+        if self.exact and combine == "+":
+            count = math.prod(value.shape[k] for k in axes)
+            self.fitting(np.float64(largest(value) * count if value.dtype == np.float64 else 0))
+        return np.asarray(REDUCERS[combine].reduce(value, axis=axes, keepdims=True), value.dtype)
+
+    def fold_groups(self, combine: str, start: Array, groups: Array, values: Array) -> Array:
+        """`start[g] = start[g] combine v` for every (g, v) in order; start and values of one type."""
+        total = start.copy()
+        if self.exact and combine == "+" and total.dtype == np.float64:
+            self.fitting(np.float64(largest(total) + float(np.abs(values).sum())))
+        REDUCERS[combine].at(total, groups, values)
+        return self.fitting(total)
+
+    def sum_of_products(self, a: Array, b: Array, axes: tuple[int, ...], repeats: int) -> Array:
+        """`repeats` times the sum of a * b over `axes`, which stay with extent 1; a and b of one type."""
+        if not self.exact:
+            return np.asarray(contract(a, b, axes) * a.dtype.type(repeats))
+        bound = largest(a) * largest(b) * repeats * math.prod(max(a.shape[k], b.shape[k]) for k in axes)
+        if bound < LARGEST_EXACT:
+            product = contract(a.astype(np.float64), b.astype(np.float64), axes) * repeats
+            return np.asarray(product.astype(np.int64).astype(a.dtype))
+        if a.dtype == np.float64:
+            self.fitting(np.float64(bound))
+        return np.asarray(contract(a, b, axes) * repeats, a.dtype)
+
+
+def largest(value: Array) -> Any:
+    """The largest absolute value as a Python number, 0 for no values."""
+    found = np.abs(value).max() if value.size else 0
+    return found.item() if isinstance(found, np.generic) else found
 
 
 def truth(value: Value) -> Array:
@@ -221,7 +296,7 @@ def whole(value: Array) -> Array:
 
 def _is_float(value: Value) -> bool:
     if isinstance(value, (np.ndarray, np.generic)):
-        return bool(value.dtype.kind == "f")
+        return bool(value.dtype.kind in "fO")
     return isinstance(value, float)
 
 

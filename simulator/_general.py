@@ -222,9 +222,8 @@ class GeneralRunner:
         raw = self.store.read(cells, self.site, at)
         old, terms = self.arithmetic.promote([self.arithmetic.load(raw, name), terms])
         terms = np.broadcast_to(terms, (count,))
-        if old.dtype == raw.dtype or self.arithmetic.exact:
-            total = old.copy()
-            REDUCERS[op].at(total, group.reshape(-1), terms)
+        if self.arithmetic.exact or old.dtype == raw.dtype or old.dtype.kind == "i":
+            total = self.arithmetic.fold_groups(op, old, group.reshape(-1), terms)
         else:
             total = old.copy()
             for k, g in enumerate(group.reshape(-1)):

@@ -8,13 +8,13 @@ may share bytes at different times, and a value that was overwritten through ano
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from polyopt.errors import InputError
-from polyopt.ir import dtype
 from polyopt.simulator._plan import ArrayPlan, OperandPlan, Plan, SitePlan, fail
 from polyopt.simulator._result import Array
 
@@ -209,28 +209,22 @@ def _flat(coordinates: Sequence[Any], strides: Sequence[int]) -> Any:
 
 
 class Store:
-    """Values and owners of all arrays of a plan.  exact: every value is a float64 or int64."""
+    """Values and owners of all arrays of a plan.  element_type: what holds the values of an element type."""
 
-    def __init__(self, plan: Plan, *, exact: bool) -> None:
+    def __init__(self, plan: Plan, element_type: Callable[[str], Any]) -> None:
         self.plan = plan
-        self.exact = exact
+        self.element_type = element_type
         self.values: dict[str, Array] = {}
         self.raw: dict[str, Array] = {}
         self.owners: dict[str, Array] = {}
         for name, array in plan.arrays.items():
             flat = np.zeros(array.elements, self.element_type(array.dtype))
             self.values[name] = flat
-            self.raw[name] = flat.view(np.uint8)
+            self.raw[name] = flat if flat.dtype == object else flat.view(np.uint8)
         on_chip = np.int16 if len(plan.program.buffers) < 2**15 else np.int32
         for space, cells in plan.spaces.items():
             kind = np.uint8 if plan.arrays.get(space) and plan.arrays[space].is_tensor else on_chip
             self.owners[space] = np.zeros(cells, kind)
-
-    def element_type(self, name: str) -> Any:
-        """The numpy type that holds an element type's values."""
-        if self.exact:
-            return np.dtype(np.float64 if dtype(name).is_float else np.int64)
-        return dtype(name).numpy
 
     def load(self, name: str, value: Array) -> None:
         """Initialise a whole tensor."""
@@ -239,7 +233,10 @@ class Store:
             raise InputError(
                 f"input {name} has shape {value.shape}, expected {array.shape}", help="check the sizes", id="inputs"
             )
-        self.values[name][...] = value.astype(self.element_type(array.dtype)).reshape(-1)
+        kind = self.element_type(array.dtype)
+        self.values[name][...] = (
+            (value.astype(np.int64) if np.dtype(kind).kind == "O" else value).astype(kind).reshape(-1)
+        )
         self.owners[name][...] = array.owner
 
     def tensor(self, name: str) -> Array:
@@ -265,6 +262,8 @@ class Store:
         flat = self.values[array.name]
         item = flat.dtype.itemsize
         steps = tuple(s * item for s in region.view.value_steps)
+        if flat.dtype == object:
+            return as_strided(flat[region.value_offset :], region.extents, steps)
         strided: Array = np.ndarray(region.extents, flat.dtype, self.raw[array.name], region.value_offset * item, steps)
         return strided
 

@@ -21,17 +21,12 @@ Waits = list[tuple[str, int, int]]
 """('site' or 'queue', its number, how many of its instances must have completed)."""
 
 
-def wait_targets(plan: Plan, site: SitePlan) -> tuple[tuple[str, int] | None, ...]:
-    """Per wait of a site: ('site' or 'queue', its number), or None for a queue that runs nothing."""
-    sites = {s.name: s.number for s in plan.sites}
-    queues = {q: k for k, q in enumerate(dict.fromkeys(s.instr.queue for s in plan.sites))}
-    found: list[tuple[str, int] | None] = []
-    for wait in site.instr.waits:
-        if wait.site in sites:
-            found.append(("site", sites[wait.site]))
-        else:
-            found.append(("queue", queues[wait.site]) if wait.site in queues else None)
-    return tuple(found)
+def wait_targets(plan: Plan) -> list[tuple[tuple[str, int] | None, ...]]:
+    """Per site and wait: ('site' or 'queue', its number), or None for a queue that runs nothing."""
+    known: dict[str, tuple[str, int]] = {s.name: ("site", s.number) for s in plan.sites}
+    queues = dict.fromkeys(s.instr.queue for s in plan.sites)
+    known.update({q: ("queue", k) for k, q in enumerate(queues)})
+    return [tuple(known.get(w.site) for w in s.instr.waits) for s in plan.sites]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

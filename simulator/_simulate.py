@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,10 @@ from polyopt.simulator._races import RaceDetector
 from polyopt.simulator._report import build_result
 from polyopt.simulator._result import Array, SimResult
 from polyopt.simulator._values import Runner
-from polyopt.simulator._walk import Handler, walk_program
+from polyopt.simulator._walk import Log, walk_program
 
 __all__ = ["simulate"]
 
-VALUE_ERRORS = ("exact-range", "uninterpreted")
 Numbers = tuple[int, ...]
 
 
@@ -47,11 +47,11 @@ def simulate(
 
     inputs: an array per tensor with role input or inout, rounded to its element type; not looked at with timing_only.
     detect_races: None means when values are computed in program order.  mode: 'float' (the machine's element types and
-    rounding) or 'exact' (integers, stand-ins of `polyopt.ir.standins`, no rounding).  keep_events: keep every executed
-    instruction for `chrome_trace`.  raise_on_error: a race raises ProgramError.  dma_out_of_order: transfers of one
-    queue may complete in any order.  order_seed: execute the values in an order drawn at random from all that waits and
-    queues allow, so that a missing wait shows as a wrong or uninitialised value.  functions: what uninterpreted
-    functions are.
+    rounding) or 'exact' (integers, stand-ins of `polyopt.ir.standins`, no rounding, int64 outputs).  keep_events: keep
+    every executed instruction for `chrome_trace`.  raise_on_error: a race raises ProgramError.  dma_out_of_order:
+    transfers of one queue may complete in any order.  order_seed: execute the values in an order drawn at random from
+    all that waits and queues allow, so that a missing wait shows as a wrong or uninitialised value.  functions: what
+    uninterpreted functions are.
 
     Raises InputError on sizes or inputs that do not fit, ProgramError on anything that breaks a rule of the machine:
     see `check_program`, and out-of-bounds views, lane limits, partition starts, banks, uninitialised cells, operands
@@ -63,25 +63,63 @@ def simulate(
     plan = make_plan(program, machine, sizes)
     if detect_races is None:
         detect_races = not timing_only and order_seed is None
-    detector = RaceDetector(plan, out_of_order=dma_out_of_order) if detect_races and plan.sites else None
-    arithmetic = Arithmetic(exact=mode == "exact", functions=functions)
-    store = None if timing_only else _load(plan, inputs or {}, exact=mode == "exact")
-    executor = _Executor(plan, store, arithmetic, detector, order_seed, dma_out_of_order)
-    handler: Handler | None = executor.handle if store is not None or detector is not None else None
+    run = _Run(plan, detect_races, dma_out_of_order, order_seed, keep_events)
     with np.errstate(all="ignore"):
-        log = walk_program(plan, handler=handler, keep_events=keep_events)
-        executor.finish()
+        if timing_only:
+            log, detector, outputs = run.walk(None, Arithmetic(exact=False))
+        elif mode == "float":
+            log, detector, outputs = run.walk(inputs or {}, Arithmetic(exact=False, functions=functions))
+        else:
+            log, detector, outputs = _walk_exact(run, inputs or {})
     races = tuple(detector.races) if detector is not None else () if detect_races else None
     if races and raise_on_error:
         raise ProgramError(str(races[0]), help="add a wait that orders the two", id="race")
-    outputs = {} if store is None else {t.name: store.tensor(t.name) for t in program.tensors if t.role in _RESULTS}
     return build_result(plan, log, outputs, races, keep_events=keep_events)
 
 
-_RESULTS = ("output", "inout")
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """What is the same for every walk of one simulation."""
+
+    plan: Plan
+    detect_races: bool
+    out_of_order: bool
+    order_seed: int | None
+    keep_events: bool
+
+    def walk(
+        self, inputs: Mapping[str, Array] | None, arithmetic: Arithmetic
+    ) -> tuple[Log, RaceDetector | None, dict[str, Array]]:
+        """The log, the races and the outputs; without inputs only time."""
+        plan = self.plan
+        detector = RaceDetector(plan, out_of_order=self.out_of_order) if self.detect_races and plan.sites else None
+        store = None if inputs is None else _load(plan, inputs, arithmetic)
+        if store is None and detector is None:
+            return walk_program(plan, keep_events=self.keep_events), None, {}
+        executor = _Executor(plan, store, arithmetic, detector, self.order_seed, self.out_of_order)
+        log = walk_program(plan, handler=executor.handle, keep_events=self.keep_events)
+        executor.finish()
+        results = [t.name for t in plan.program.tensors if t.role in ("output", "inout")]
+        return log, detector, {} if store is None else {n: store.tensor(n) for n in results}
 
 
-def _load(plan: Plan, inputs: Mapping[str, Array], *, exact: bool) -> Store:
+def _walk_exact(run: _Run, inputs: Mapping[str, Array]) -> tuple[Log, RaceDetector | None, dict[str, Array]]:
+    """Exact mode in float64, or with unbounded integers when float64 is too narrow; int64 outputs if they fit."""
+    try:
+        log, detector, outputs = run.walk(inputs, Arithmetic(exact=True))
+    except ProgramError as error:
+        if error.diagnostic.id != "exact-range":
+            raise
+        log, detector, outputs = run.walk(inputs, Arithmetic(exact=True, unbounded=True))
+    narrow = {n: v if v.dtype == object and not _fits(v) else v.astype(np.int64) for n, v in outputs.items()}
+    return log, detector, narrow
+
+
+def _fits(values: Array) -> bool:
+    return all(-(2**63) <= v < 2**63 for v in values.reshape(-1))
+
+
+def _load(plan: Plan, inputs: Mapping[str, Array], arithmetic: Arithmetic) -> Store:
     """Memory with all inputs in place."""
     wanted = [t.name for t in plan.program.tensors if t.role in ("input", "inout")]
     for name in inputs:
@@ -92,10 +130,9 @@ def _load(plan: Plan, inputs: Mapping[str, Array], *, exact: bool) -> Store:
         raise InputError(
             f"no array for {', '.join(missing)} of {plan.program.name}", help="give every input and inout", id="inputs"
         )
-    store = Store(plan, exact=exact)
-    with np.errstate(all="ignore"):
-        for name in wanted:
-            store.load(name, np.asarray(inputs[name]))
+    store = Store(plan, arithmetic.element_type)
+    for name in wanted:
+        store.load(name, np.asarray(inputs[name]))
     return store
 
 
@@ -117,7 +154,7 @@ class _Executor:
         self.runners: list[Runner | GeneralRunner] = [
             (GeneralRunner if s.spec.kind == "general" else Runner)(s, store, arithmetic) for s in plan.sites
         ]
-        self.targets = [wait_targets(plan, s) for s in plan.sites]
+        self.targets = wait_targets(plan)
         self.shuffler: Shuffler | None = None
         if order_seed is not None and store is not None:
             queues = list(dict.fromkeys(s.instr.queue for s in plan.sites))
@@ -154,7 +191,7 @@ class _Executor:
             else:
                 runner.run(extents, numbers, env, record)
         except ProgramError as error:
-            if error.diagnostic.id not in VALUE_ERRORS:
+            if error.diagnostic.id != "uninterpreted":
                 raise
             fail(site, env, error.message, help=error.diagnostic.help, id=error.diagnostic.id)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from polyopt.machine import IndexRef, MaskRef, OperandRef, OpRef, Pattern, ScalarRef
 from polyopt.simulator._affine import grid_holds, grid_value
-from polyopt.simulator._functions import REDUCERS, Arithmetic, contract
+from polyopt.simulator._functions import Arithmetic
 from polyopt.simulator._memory import Region, Store, View
 from polyopt.simulator._plan import OperandPlan, SitePlan, fail
 from polyopt.simulator._result import Array
@@ -247,11 +247,10 @@ class Runner:
             assert isinstance(product, OpRef)
             a, b = self.arithmetic.promote([self.evaluate(x, loaded, extents, at, points) for x in product.args])
             repeats = math.prod(extents[k] for k in reduced if a.shape[k] == 1 and b.shape[k] == 1)
-            return contract(a, b, reduced) * a.dtype.type(repeats)
+            return self.arithmetic.sum_of_products(a, b, reduced, repeats)
         (value,) = self.arithmetic.promote([self.evaluate(self.site.body.value, loaded, extents, at, points)])
         full = [extents[k] if k in reduced else n for k, n in enumerate(value.shape)]
-        folded = REDUCERS[self.combine()].reduce(np.broadcast_to(value, full), axis=reduced, keepdims=True)
-        return np.asarray(folded, value.dtype)
+        return self.arithmetic.fold(self.combine(), np.broadcast_to(value, full), reduced)
 
     def combine(self) -> str:
         body = self.site.body
@@ -316,10 +315,9 @@ class Runner:
         assert target.value_index is not None
         _, first, group = np.unique(target.value_index, return_index=True, return_inverse=True)
         cells = target.subset(first)
-        total = value[first].copy()
         rest = np.ones(len(value), np.bool_)
         rest[first] = False
-        REDUCERS[self.combine()].at(total, group.reshape(-1)[rest], value[rest])
+        total = self.arithmetic.fold_groups(self.combine(), value[first], group.reshape(-1)[rest], value[rest])
         if self.accumulates:
             total = self.arithmetic.apply(self.combine(), self.old(cells, at, record), total)
         if record:

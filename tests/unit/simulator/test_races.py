@@ -298,7 +298,7 @@ def programs(draw: st.DrawFn) -> Program:
         for _ in range(draw(st.integers(0, 3))):
             around = [n for n, own in zip(names, nests, strict=False) if set(own) & set(loops)]
             target = draw(st.sampled_from([*names[:k], *around, *QUEUES]))
-            if loops and draw(st.booleans()):
+            if len(loops) > 0 and draw(st.booleans()):
                 waits.append(Wait(target, draw(st.sampled_from(list(loops))), draw(st.integers(1, 3))))
             else:
                 waits.append(Wait(target))

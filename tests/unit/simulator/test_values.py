@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyopt.ir.program import Buffer, Program, Wait
-from polyopt.ir.standins import standin
+from polyopt.ir.standins import STANDINS, standin, standin_constant
 from polyopt.machine import (
     Body,
     InstructionSpec,
@@ -69,17 +70,11 @@ def test_matmul_rounds_inputs_and_accumulates_wider() -> None:
 def test_exact_mode_is_exact() -> None:
     rng = np.random.default_rng(0)
     a, b = rng.integers(-3, 4, (9, 5)), rng.integers(-3, 4, (9, 11))
-    result = simulate(matmul("bfloat16"), TRN2, {"A": a, "B": b}, {"M": 5, "N": 11, "K": 9}, mode="exact")
-    assert (result.outputs["C"] == a.T @ b).all()
-    exp = pointwise(
-        instr(
-            "f", "activation", "scalar", BOX, {"O": at_origin("y"), "X": at_origin("x")}, form=1, func="exp", scale=0.3
-        )
-    )
-    x = rng.integers(-3, 4, (8, 16))
-    from polyopt.ir.standins import standin_constant
-
-    assert (run(exp, "exact", X=x).outputs["Y"] == standin("exp", x * standin_constant(0.3))).all()
+    sizes = {"M": 5, "N": 11, "K": 9}
+    for factor in (1, 2**27, 2**40):
+        result = simulate(matmul("bfloat16"), TRN2, {"A": a * factor, "B": b * factor}, sizes, mode="exact")
+        assert (result.outputs["C"] == a.T.astype(object) @ b * factor**2).all()
+        assert result.races == ()
 
 
 FUNCTIONS: dict[str, Callable[[float], float]] = {
@@ -157,27 +152,41 @@ def slots(pattern: Pattern) -> list[OpRef]:
     return [*([pattern] if pattern.slot else []), *(s for a in pattern.args for s in slots(a))]
 
 
-def evaluate(pattern: Pattern, at: dict[str, int], arrays: dict[str, Any], scalars: dict[str, float], op: str) -> Any:
+def evaluate(
+    pattern: Pattern,
+    at: dict[str, int],
+    arrays: dict[str, Any],
+    scalars: dict[str, Any],
+    op: str,
+    table: dict[str, Any],
+) -> Any:
     if isinstance(pattern, OperandRef):
-        return float(arrays[pattern.name][tuple(at[n] for n in pattern.lanes)])
+        return arrays[pattern.name][tuple(at[n] for n in pattern.lanes)].item()
     if isinstance(pattern, ScalarRef):
         return scalars[pattern.name]
     assert isinstance(pattern, OpRef)
-    args = [evaluate(a, at, arrays, scalars, op) for a in pattern.args]
-    return {**FUNCTIONS, **FOLD}[pattern.op or op](*args)
+    args = [evaluate(a, at, arrays, scalars, op, table) for a in pattern.args]
+    return table[pattern.op or op](*args)
 
 
-def expected_of(body: Body, arrays: dict[str, Any], scalars: dict[str, float], op: str, shape: tuple[int, ...]) -> Any:
-    """What the body says, one lane point after another, in Python floats."""
+def expected_of(
+    body: Body,
+    arrays: dict[str, Any],
+    scalars: dict[str, Any],
+    op: str,
+    shape: tuple[int, ...],
+    table: dict[str, Any],
+) -> Any:
+    """What the body says, one lane point after another, in Python numbers."""
     lanes = list(dict.fromkeys([*body.target.lanes, *(n for r in operand_refs(body.value) for n in r.lanes)]))
-    result: dict[tuple[int, ...], float] = {}
+    result: dict[tuple[int, ...], Any] = {}
     for point in itertools.product(*(range(EXTENTS[n]) for n in lanes)):
         at = dict(zip(lanes, point, strict=True))
-        value = float(evaluate(body.value, at, arrays, scalars, op))
+        value = evaluate(body.value, at, arrays, scalars, op, table)
         cell = tuple(at[n] for n in body.target.lanes)
         combine = body.combine[0] if len(body.combine) == 1 else op
         result[cell] = FOLD[combine](result[cell], value) if cell in result else value
-    out = np.zeros(shape)
+    out = np.zeros(shape, object)
     for cell, value in result.items():
         out[cell] = value
     return out
@@ -263,8 +272,32 @@ def test_specification(name: str, form: int, op: str) -> None:
         n: np.where(rng.random(s) < 0.2, 0.5, rng.uniform(0.25, 2, s)).astype(np.float32) for n, s in shapes.items()
     }
     target = tuple(EXTENTS[k] for k in body.target.lanes)
-    expected = expected_of(body, arrays, scalars, op, target)
+    expected = expected_of(body, arrays, scalars, op, target, {**FUNCTIONS, **FOLD}).astype(float)
     np.testing.assert_allclose(run(p, **arrays).outputs["Y"], expected, rtol=1e-5, atol=1e-6)
+
+
+EXACT = {**FOLD, **{op: partial(standin, op) for op in STANDINS}, "abs": abs, "relu": lambda x: max(x, 0)}
+
+
+@pytest.mark.parametrize("size", [3, 2**29, 2**70], ids=["small", "beyond float64", "beyond int64"])
+@pytest.mark.parametrize(("name", "form", "op"), cases())
+def test_specification_in_exact_mode(name: str, form: int, op: str, size: int) -> None:
+    """Bit for bit what Python integers and the stand-ins give, however large they get."""
+    spec = TRN2.spec(name)
+    body = spec.forms[form]
+    scalars: dict[str, Any] = {s.name: v for s, v in zip(scalar_refs(body.value), (1.5, -0.25), strict=False)}
+    p, shapes = one_instruction(spec, form, op, scalars)
+    rng = np.random.default_rng(4)
+    small = min(size, 2**29)
+    arrays: dict[str, Any] = {n: rng.integers(-small, small + 1, s) for n, s in shapes.items()}
+    if size > small:  # the products of a first instruction would be this large
+        arrays = {n: a * 2**33 for n, a in arrays.items()}
+    target = tuple(EXTENTS[k] for k in body.target.lanes)
+    literals = {n: standin_constant(v) for n, v in scalars.items()}
+    expected = expected_of(body, arrays, literals, op, target, EXACT)
+    found = run(p, "exact", **arrays).outputs["Y"]
+    assert (found.astype(object) == expected).all()
+    assert found.dtype == np.int64 or max(abs(v) for v in expected.reshape(-1)) >= 2**63
 
 
 def test_scalar_operand_is_one_value_per_partition() -> None:
