@@ -38,6 +38,8 @@ def _workload(name: str, init: Mapping[str, str] | None = None, **sizes: int) ->
 
 
 DOMINANT = "diagonally_dominant"
+SCALED = dict.fromkeys(("wq", "wk", "wv", "wo", "gate", "up", "down"), "uniform(-0.06, 0.06)")
+"""Weights as large as 1 / sqrt(hidden), as in a trained model."""
 
 
 SUITES: Mapping[str, tuple[Workload, ...]] = MappingProxyType(
@@ -51,7 +53,7 @@ SUITES: Mapping[str, tuple[Workload, ...]] = MappingProxyType(
             _workload("layer-norm", M=150, N=520),
             _workload("attention", H=4, T=384),
             _workload("swiglu", M=130, D=128, F=352),
-            _workload("llama-block", T=65, F=688),
+            _workload("llama-block", SCALED, T=65, F=688),
             _workload("jacobi-2d", N=130, T=6),
             _workload("triangular-solve", {"L": DOMINANT}, N=97, R=64),
             _workload("lu", {"A": DOMINANT}, N=65),

@@ -24,7 +24,7 @@ INTERRUPTED = 130
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="polyopt")
+@click.version_option(__version__, prog_name="polyopt", message="%(prog)s %(version)s")
 def cli() -> None:
     """A polyhedral optimizer for accelerators with software-managed scratchpads, proved and simulated.
 

@@ -86,7 +86,7 @@ class Compiled:
     @functools.cached_property
     def legal(self) -> PropertyVerdict:
         """The judge's answer on the schedule, for the sizes that the program was made for."""
-        return legality_verdict(judge_schedule(self.schedule, self.at))
+        return legality_verdict(judge_schedule(self.schedule, self.at), self._substituted())
 
     @functools.cached_property
     def outcome(self) -> Outcome:
@@ -168,6 +168,11 @@ class Compiled:
             compile_s=self.compile_s,
         )
         return run_request(request)
+
+    def _substituted(self) -> tuple[str, ...]:
+        """Temporaries of the source that the passes in front of the schedule made unnecessary."""
+        left = {t.name for t in self.schedule.scop.tensors}
+        return tuple(t.name for t in self.source.tensors if t.name not in left)
 
     def _given(self, args: tuple[object, ...], arrays: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
         found = {n: np.asarray(a) for n, a in {**self.arguments.bound, **arrays}.items()}

@@ -128,6 +128,7 @@ def _report(
         params=dict(request.sizes),
         ok=bool(result is not None and within and not is_refuted(verdicts)),
         verdicts={name: v.level for name, v in verdicts.items()},
+        reasons={name: v.reason for name, v in verdicts.items()},
         witnesses={n: dict(v.witness) or v.reason for n, v in verdicts.items() if v.level in ("refuted", "unknown")},
         axioms=tuple(sorted({a for v in verdicts.values() for a in v.axioms})),
         max_abs_error=comparison.max_abs_error if comparison else None,

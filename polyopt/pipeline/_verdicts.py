@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -32,13 +32,14 @@ PROPERTY_OF: Mapping[str, str] = MappingProxyType(
 """What the simulator refuses -> the property that it refutes; anything else is a program that no run should see."""
 
 
-def legality_verdict(judged: Verdict) -> PropertyVerdict:
-    """The judge's answer as an entry of the report."""
+def legality_verdict(judged: Verdict, substituted: Sequence[str] = ()) -> PropertyVerdict:
+    """The judge's answer as an entry of the report.  substituted: temporaries that vanished before scheduling."""
+    after = f" (judged after substituting {', '.join(substituted)})" if substituted else ""
     if judged.verdict == "legal":
-        return PropertyVerdict(judged.level, judged.reason, axioms=judged.axioms)
+        return PropertyVerdict(judged.level, judged.reason + after, axioms=judged.axioms)
     witness = judged.witness.to_json() if judged.witness else {}
     level = "refuted" if judged.verdict == "illegal" else "unknown"
-    return PropertyVerdict(level, judged.reason, witness, judged.axioms)
+    return PropertyVerdict(level, judged.reason + after, witness, judged.axioms)
 
 
 def run_verdicts(
@@ -73,7 +74,7 @@ def _runtime(
         return _races(result)
     if name in ("in_bounds", "initialised") and not has_values:
         return PropertyVerdict("unknown", "no values were computed")
-    return PropertyVerdict("tested", "held in one run")
+    return PropertyVerdict("tested", "watched during the run")
 
 
 def _races(result: SimResult) -> PropertyVerdict:
@@ -84,7 +85,7 @@ def _races(result: SimResult) -> PropertyVerdict:
         return PropertyVerdict("refuted", str(certain[0]), {"race": str(certain[0])})
     if result.races:
         return PropertyVerdict("unknown", str(result.races[0]))
-    return PropertyVerdict("tested", "no race in one run, whatever the engines' speeds")
+    return PropertyVerdict("tested", "no two conflicting accesses of the run are left unordered by waits")
 
 
 def _values(comparison: Comparison | None, broken: ProgramError | None) -> dict[str, PropertyVerdict]:

@@ -57,11 +57,11 @@ def run_tables(report: RunReport) -> tuple[Table, Table]:
     for name, value in _figures(report):
         figures.add_row(name, value)
     verdicts = Table(title="verdicts")
-    for head in ("property", "verdict", "witness or reason"):
+    for head in ("property", "verdict", "reason"):
         verdicts.add_column(head, overflow="fold")
     for name in PROPERTIES:
         level = report.verdicts[name]
-        verdicts.add_row(name, Text(level, style=_STYLES[level]), Text(str(report.witnesses.get(name, ""))))
+        verdicts.add_row(name, Text(level, style=_STYLES[level]), Text(report.reasons.get(name, "")))
     return figures, verdicts
 
 

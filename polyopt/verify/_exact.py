@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from polyopt.ir import Program, Scop
 from polyopt.machine import Machine
@@ -32,15 +33,16 @@ def compare_exact(
     sizes: Mapping[str, int],
     seed: int = 0,
     *,
+    arrays: Mapping[str, npt.NDArray[Any]] | None = None,
     order_seed: int | None = None,
 ) -> Comparison:
     """Run `compiled` and its source `scop` on small non-zero integers, with integer stand-ins for inexact operations.
 
-    Every bound of the comparison is 0, so it is within only when all values are equal.  order_seed: execute the program
-    in a random order that its waits allow.  Raises ProgramError (`exact-range`) when a value needs more than 53 bits:
-    choose smaller sizes.
+    Every bound of the comparison is 0, so it is within only when all values are equal.  arrays: integers to take for
+    some tensors.  order_seed: execute the program in a random order that its waits allow.  Raises ProgramError
+    (`exact-range`) when a value needs more than 53 bits: choose smaller sizes or values.
     """
-    arrays = inputs(scop, sizes, seed, mode="exact")
-    expected = evaluate(scop, arrays, sizes, "exact")
-    result = simulate(compiled.program, compiled.machine, arrays, sizes, mode="exact", order_seed=order_seed)
+    given = inputs(scop, sizes, seed, arrays, mode="exact")
+    expected = evaluate(scop, given, sizes, "exact")
+    result = simulate(compiled.program, compiled.machine, given, sizes, mode="exact", order_seed=order_seed)
     return compare_values(result.outputs, expected, {name: np.zeros(()) for name in expected})

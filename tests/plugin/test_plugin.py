@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -57,7 +56,7 @@ def test_options(installed: Path) -> None:
     assert (status, err) == (0, "")
     status, _, err = polyopt(installed, "run", file, "--at", "N=100", "--passes", "drop-ones{silent=true}")
     assert status == 2
-    assert "pass drop-ones has no option 'silent'; known: quiet" in err
+    assert "pass drop-ones has no option 'silent'" in err
 
 
 def test_listed_among_the_known_passes(installed: Path) -> None:

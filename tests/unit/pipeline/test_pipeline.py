@@ -12,7 +12,7 @@ import polyopt as po
 from polyopt.backend import generate
 from polyopt.bench import SUITES, Workload
 from polyopt.errors import InputError, InternalError, PluginError
-from polyopt.ir import Scop
+from polyopt.ir import Apply, Const, Scop
 from polyopt.machine import machine
 from polyopt.passes import Pass, Unit, parse_pipeline, pipeline_text
 from polyopt.pipeline import Compiled, compile, default_pipeline, find_pass
@@ -162,6 +162,29 @@ class Spoil:
         (target,) = [t - 1 for t in s.assign.target.affine_subscripts[1:]]
         spoiled = replace(s.assign, target=replace(s.assign.target, subscripts=(target - 1, target)))
         return unit.with_scop(replace(unit.scop, statements=(replace(s, body=spoiled),)))
+
+
+@dataclass(frozen=True, slots=True)
+class Miscompile:
+    """Compute something else: what a wrong optimization does."""
+
+    name: str = "miscompile"
+
+    def run(self, unit: Unit) -> Unit:
+        (s,) = unit.scop.statements
+        wrong = replace(s.assign, value=Apply("+", (s.assign.value, Const(0.001))))
+        return unit.with_scop(replace(unit.scop, statements=(replace(s, body=wrong),)))
+
+
+def test_a_wrong_program_is_refuted_with_the_cell(heat: Scop) -> None:
+    outcome = compile(heat, at={"T": 1, "N": 20}, passes=[Miscompile(), *default_pipeline()]).execute()
+    assert not outcome.report.ok
+    assert outcome.report.error_ratio is not None
+    assert outcome.report.error_ratio > 1
+    verdict = outcome.verdicts["equivalent"]
+    assert verdict.level == outcome.report.verdicts["equivalent"] == "refuted"
+    assert verdict.witness["tensor"] == "A"
+    assert "A[1, " in verdict.reason
 
 
 def test_passes_may_be_values(heat: Scop) -> None:
