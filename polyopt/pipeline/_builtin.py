@@ -143,7 +143,7 @@ class Schedule:
     def run(self, unit: Unit) -> Unit:
         distributed, tree = distribute(unit.scop, unit.product("deps", Dependences))
         made = unit.with_scop(distributed).with_product("schedule", LoopSchedule(distributed, tree))
-        return made.with_product("kernels", Kernels(made.product("schedule", LoopSchedule), {}))
+        return made.with_product("kernels", Kernels(LoopSchedule(distributed, tree).without_empty(), {}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,14 +156,16 @@ class Kernels:
 
 @dataclass(frozen=True, slots=True)
 class Absorb:
-    """Let a reduction's kernel take over the initialisation before it and the use behind it (product `kernels`)."""
+    """Drop leaves without instances; let a reduction's kernel take over the initialisation before it and the use behind
+    it (product `kernels`).
+    """
 
     @property
     def name(self) -> str:
         return "absorb"
 
     def run(self, unit: Unit) -> Unit:
-        schedule = unit.product("schedule", LoopSchedule)
+        schedule = unit.product("schedule", LoopSchedule).without_empty()
         tree, absorbed = absorb(unit.scop, schedule.tree)
         return unit.with_product("kernels", Kernels(LoopSchedule(unit.scop, tree), absorbed))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from polyopt.backend import tree_text
 from polyopt.ir import Scop
@@ -22,6 +22,11 @@ class LoopSchedule:
     scop: Scop
     tree: tuple[LoopTree, ...]
 
+    def without_empty(self) -> LoopSchedule:
+        """The same without leaves that have no instance in the context, and without loops around nothing."""
+        empty = {s.name for s in self.scop.statements if s.domain.intersect_params(self.scop.context).is_empty()}
+        return LoopSchedule(self.scop, _without(self.tree, empty)) if empty else self
+
     def text(self) -> str:
         """The loop tree, then the same as an isl union map."""
         vectors, _ = order_vectors(self)
@@ -30,6 +35,18 @@ class LoopSchedule:
             for s in self.scop.statements
         ]
         return f"{tree_text(self.tree)}\n\n{{ {'; '.join(rows)} }}\n"
+
+
+def _without(nodes: tuple[LoopTree, ...], names: set[str]) -> tuple[LoopTree, ...]:
+    kept: list[LoopTree] = []
+    for node in nodes:
+        if isinstance(node, Leaf):
+            kept += [] if node.statement in names else [node]
+            continue
+        body = _without(node.body, names)
+        if body:
+            kept.append(replace(node, iterators=tuple(i for i in node.iterators if i[0] not in names), body=body))
+    return tuple(kept)
 
 
 def order_vectors(schedule: LoopSchedule) -> tuple[dict[str, list[Affine]], tuple[int, ...]]:

@@ -84,3 +84,13 @@ def test_exact(workload: Workload) -> None:
             assert comparison.is_within, f"{sizes}: {comparison.worst}"
 
     check()
+
+
+@pytest.mark.parametrize("size", [0, 1, 2])
+def test_smallest_sizes(size: int) -> None:
+    """Empty and nearly empty programs run, whether they are made for these sizes or for all."""
+    for workload in SUITES["main"]:
+        sizes = dict.fromkeys(workload.sizes, size)
+        for compiled in (compile(workload.scop(), at=sizes), symbolic(workload.name)):
+            report = compiled.run_report(sizes)
+            assert report.ok, f"{workload.name}: {report.witnesses}"
