@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import ml_dtypes
+import numpy as np
 import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
@@ -25,7 +26,7 @@ from polyopt.frontend.torch._rules import RULES, VIEWS
 from polyopt.frontend.torch._value import Array, Value, size, stored
 from polyopt.ir import APPLY_OPS, Access, Origin, dtype
 
-__all__ = ["Reader", "array_of", "decomposed", "dtype_name"]
+__all__ = ["Reader", "array_of", "decomposed", "dtype_name", "tensor_of"]
 
 MAX_FOLDED_NODES = 24
 """A folded constant whose expression has more nodes than this becomes a tensor."""
@@ -69,6 +70,16 @@ def array_of(tensor: torch.Tensor) -> Array:
     if plain.dtype == torch.float8_e5m2:
         return plain.view(torch.int8).numpy().view(ml_dtypes.float8_e5m2)
     return plain.numpy()
+
+
+def tensor_of(array: Array) -> torch.Tensor:
+    """A tensor with the elements of `array`; the inverse of `array_of`."""
+    plain = np.array(array)
+    if plain.dtype == ml_dtypes.bfloat16:
+        return torch.from_numpy(plain.view(np.int16)).view(torch.bfloat16)
+    if plain.dtype == ml_dtypes.float8_e5m2:
+        return torch.from_numpy(plain.view(np.int8)).view(torch.float8_e5m2)
+    return torch.from_numpy(plain)
 
 
 def short_path(path: str) -> str:

@@ -75,13 +75,17 @@ def reduce_dims(
 ) -> Value:
     """`combine` over dimensions `reduced` of `make(operands)`, in a temporary of type `kind`; those dims get extent 1.
 
-    The first operand has the full shape; the others have the same rank and may be broadcast.
+    The first operand has the full shape; the others have the same rank and may be broadcast.  Over dimensions of extent
+    1 nothing is combined: the element is the result.
     """
-    every, kept, _ = _axes(b, operands[0], reduced)
+    every, kept, inner = _axes(b, operands[0], reduced)
     target, result = b.temp(f"{call.name}_{suffix}", kept, kind)
-    b.emit(call, f"{suffix}_init", kept, target, [], lambda _: _start(combine, kind))
     cases = [b.cases(v, _indices(every, v), every) for v in operands]
-    b.emit(call, suffix, every, target, cases, make, combine=combine)
+    if all(a.extent == 1 for a in inner):
+        b.emit(call, suffix, every, target, cases, make)
+    else:
+        b.emit(call, f"{suffix}_init", kept, target, [], lambda _: _start(combine, kind))
+        b.emit(call, suffix, every, target, cases, make, combine=combine)
     return _kept(result, reduced, len(every))
 
 

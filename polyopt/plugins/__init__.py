@@ -1,0 +1,1 @@
+"""Parts of polyopt that other software finds through entry points."""
