@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from polyopt.backend._allocate import allocate
 from polyopt.backend._frame import Frame
@@ -46,7 +46,7 @@ def generate(scop: Scop, machine: Machine, at: Mapping[str, int] | None = None) 
     """
     for tensor in scop.tensors:
         machine.require_dtype(tensor.dtype)
-    fixed = scop.at(at or {})
+    fixed = without_empty(scop.at(at or {}))
     plain = normalise(substitute_forward(fixed))
     distributed, tree = distribute(plain, compute_dependences(plain))
     tree, absorbed = absorb(distributed, tree)
@@ -54,6 +54,12 @@ def generate(scop: Scop, machine: Machine, at: Mapping[str, int] | None = None) 
     program = emit_program(distributed, mapping, machine)
     estimated = estimate_time_ns(mapping, at or {})
     return Generated(plain, program, mapping, tree_text(tree), remarks, estimated)
+
+
+def without_empty(scop: Scop) -> Scop:
+    """The same program without statements that have no instance for any size in the context."""
+    kept = tuple(s for s in scop.statements if not s.domain.intersect_params(scop.context).is_empty())
+    return replace(scop, statements=kept)
 
 
 def emit_program(scop: Scop, mapping: ProgramMapping, machine: Machine) -> Program:

@@ -75,18 +75,34 @@ def _needed(x: _Use, y: _Use, copies: int | None, sequential: frozenset[str]) ->
     if x.instr.queue == y.instr.queue or not (x.writes or y.writes):
         return None
     common = _common(x.loops, y.loops)
-    if x.position < y.position:
-        return Wait(x.instr.site)
-    if not common:
-        return None
+    ahead = x.position < y.position
     if copies is None:
-        return _between_runs(x, y, common, sequential)
+        return Wait(x.instr.site) if ahead else _between_runs(x, y, common, sequential)
+    if not ahead and not common:
+        return None
     rotation = _rotation(x, y, common, copies)
-    return Wait(x.instr.site, rotation.var, copies) if rotation else Wait(x.instr.site)
+    if rotation is None:
+        return Wait(x.instr.site)
+    loop, lead = rotation
+    return _latest_use(x.instr.site, loop.var, lead, copies, ahead=ahead)
+
+
+def _latest_use(site: str, loop: str, lead: int, copies: int, *, ahead: bool) -> Wait:
+    """Wait for the latest earlier use of the same copy.
+
+    lead: how many copies y is ahead of x in one iteration of the loop.  x has used copies up to -lead (one less when it
+    stands behind y), counted from y's; the latest of them that is y's own copy lies a multiple of `copies` back.
+    """
+    last = -lead if ahead else -lead - 1
+    same = last // copies * copies
+    distance = -lead - same
+    return Wait(site, loop, distance) if distance > 0 else Wait(site)
 
 
 def _between_runs(x: _Use, y: _Use, common: tuple[Loop, ...], sequential: frozenset[str]) -> Wait | None:
     """Device memory, x behind y: earlier iterations of sequential loops count, other tiles of one statement do not."""
+    if not common:
+        return None
     free = [loop for loop in common if loop.var not in sequential]
     if x.instr.statement != y.instr.statement or not free:
         return Wait(x.instr.site)
@@ -100,14 +116,15 @@ def _common(a: Sequence[Loop], b: Sequence[Loop]) -> tuple[Loop, ...]:
     return tuple(a[:n])
 
 
-def _rotation(x: _Use, y: _Use, common: tuple[Loop, ...], copies: int) -> Loop | None:
-    """The loop around both uses over which the copies rotate, one copy an iteration."""
-    if copies < 2 or x.view.copy != y.view.copy:
+def _rotation(x: _Use, y: _Use, common: tuple[Loop, ...], copies: int) -> tuple[Loop, int] | None:
+    """The loop around both uses over which the copies rotate, one copy an iteration, and how many copies y is ahead."""
+    lead = y.view.copy - x.view.copy
+    if copies < 2 or not lead.is_constant:
         return None
     variables = x.view.copy.variables()
     for loop in reversed(common):
         if loop.var in variables:
-            return loop
+            return loop, lead.const
     return None
 
 

@@ -79,8 +79,8 @@ def sketch_bytes(sketch: Sketch) -> int:
 
 
 def _staging_bytes(p: SketchPlacement) -> int:
-    along = p.sizes.get(p.partition or "", 1)
-    return 2 * along * dtype(p.dtype).element_bytes
+    others = prod(n for d, n in p.sizes.items() if d != p.through)
+    return 2 * -(-others * dtype(p.dtype).element_bytes // 4) * 4
 
 
 def lanes_of(op: MicroOp, tiles: Mapping[str, int]) -> dict[str, int]:
