@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from polyopt.simulator._functions import REDUCERS, Arithmetic, truth
 from polyopt.simulator._memory import Region, Store, View
 from polyopt.simulator._plan import SitePlan
 from polyopt.simulator._result import Array
+from polyopt.simulator._scalar import ScalarLoop, is_short
 from polyopt.simulator._values import Record, index_views, may_meet
 
 __all__ = ["GeneralRunner", "general_points", "is_multiply_add"]
@@ -70,6 +72,13 @@ class GeneralRunner:
         self.reads = list(dict.fromkeys(n.access.tensor for n in walk(self.value_of) if isinstance(n, Read)))
         self.close = [n for n in self.reads if any(may_meet(site.output, v) for v in self.views[n].plan.chain)]
 
+    @cached_property
+    def loop(self) -> ScalarLoop | None:
+        """The compiled loop over single points; None for elements of several cells and for unbounded integers."""
+        if self.arithmetic.unbounded or any(v.array.cells_per_element > 1 for v in self.site.all_views):
+            return None
+        return ScalarLoop(self.site, self.views, self.store, self.arithmetic)
+
     @property
     def store(self) -> Store:
         assert self.maybe_store is not None
@@ -85,10 +94,30 @@ class GeneralRunner:
         if term is not None:
             self.fold(*term, target, points, count, at, record)
             return
-        for begin, end in self.runs(target, points, count):
+        stretches = self.runs(target, points, count)
+        if self.loop is not None and is_short(stretches, count):
+            self.run_scalars(self.loop, target, points, count, at, record)
+            return
+        for begin, end in stretches:
             part = points if end - begin == count else self.sliced(points, slice(begin, end))
             cells = target if end - begin == count else target.subset(np.arange(begin, end))
             self.assign(cells, part, end - begin, at, record)
+
+    def run_scalars(
+        self,
+        loop: ScalarLoop,
+        target: Region,
+        points: Points,
+        count: int,
+        at: Mapping[str, int],
+        record: Record | None,
+    ) -> None:
+        """Point after point."""
+        loop.run(target, points, count, at)
+        if record:
+            for region in loop.regions(at):
+                record(region, False)
+            record(target, True)
 
     def touch(self, extents: Sequence[int], at: Mapping[str, int], record: Record) -> None:
         """Report what an instance may touch, without values."""

@@ -178,7 +178,7 @@ def pointwise(
 ) -> Program:
     """Load every input (P x F), run `compute` from buffers of the inputs' names into buffer `y`, store Y."""
     p, f = 8, 16
-    size = 128
+    size = 512
     buffers = [Buffer(n, "sbuf", (p, f), dtype, 1, size * k, size) for k, n in enumerate(inputs)]
     buffers.append(Buffer("y", "sbuf", (p, f), result, 1, size * len(inputs), size))
     tensors = [tensor(n.upper(), (p, f), "input", dtype) for n in inputs]

@@ -272,3 +272,47 @@ def test_empty_box_and_empty_mask() -> None:
     for lanes, mask in (({"i": 0}, ()), ({"i": 3}, never)):
         p = general([tensor("O", (3,), "output")], dict(lanes), {"O": view("O", (i,))}, Const(1.0), mask)
         assert (simulate(p, TRN2, {}, {}).outputs["O"] == 0).all()
+
+
+VALUES: list[tuple[str, Expr]] = [
+    ("sum", apply("+", apply("*", read("A"), 0.5), read("B"))),
+    ("functions", apply("exp", apply("neg", apply("abs", apply("/", read("A"), apply("+", read("B"), 8)))))),
+    ("extremes", apply("min", apply("max", read("A"), read("B")), Index(i))),
+    ("select", apply("select", apply("<", read("A"), read("B")), apply("-", read("B"), 1), read("A"))),
+    ("logic", apply("or", apply("and", read("A"), apply(">", read("B"), 0)), apply("not", read("A")))),
+    ("cast", Cast("bfloat16", apply("+", read("A"), apply("*", Index(j - i), 0.3)))),
+    ("power", apply("+", apply("**", Index(i), 3), apply("-", read("A"), read("B")))),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "int64"])
+@pytest.mark.parametrize(("name", "value"), VALUES, ids=[n for n, _ in VALUES])
+def test_point_after_point_or_in_stretches(name: str, value: Expr, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two ways to execute a recurrence give the same bits."""
+    by = view("I", (i,))
+    p = general(
+        [tensor("X", (9, 9), "inout", dtype), tensor("I", (8,), "input", "int32")],
+        {"i": 8, "j": 7},
+        {"O": view("X", (i + 1, j + 1)), "A": view("X", (i, j)), "B": view("X", (0, j), indirect=(0, by))},
+        value,
+        (Constraint(i + j - 2),),
+    )
+    inputs = {"X": np.random.default_rng(1).integers(-4, 5, (9, 9)), "I": np.array([0, 2, 1, 3, 4, 4, 1, 8])}
+    for mode in ("float", "exact"):
+        found = []
+        for short in (False, True):
+            monkeypatch.setattr("polyopt.simulator._general.is_short", lambda *_, short=short: short)
+            found.append(simulate(p, TRN2, inputs, {}, mode=mode).outputs["X"])
+        assert found[0].tobytes() == found[1].tobytes()
+
+
+def test_faults_point_after_point() -> None:
+    """A recurrence over 20 points that meets a cell outside, or one that was never written."""
+    place, before, ahead = view("X", (i + 1,)), view("X", (i,)), view("X", (i + 2,))
+    both = apply("+", read("A"), read("B"))
+    outside = general([tensor("X", (21,), "inout")], {"i": 20}, {"O": place, "A": before, "B": ahead}, both)
+    with pytest.raises(ProgramError, match="operand B touches 21 to 21 along axis 0 of X"):
+        simulate(outside, TRN2, {"X": np.zeros(21)}, {})
+    unwritten = general([tensor("X", (21,), "temp")], {"i": 20}, {"O": place, "A": before}, apply("+", read("A"), 1))
+    with pytest.raises(ProgramError, match=r"operand A reads X\[0\], which was never written"):
+        simulate(unwritten, TRN2, {}, {})

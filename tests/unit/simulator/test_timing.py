@@ -59,7 +59,7 @@ def test_chain() -> None:
     assert result.bottleneck == "transfer"
     assert (result.hbm_read_bytes, result.hbm_written_bytes, result.hbm_bytes) == (512, 512, 1024)
     assert result.tensor_read_bytes == {"X": 512, "Y": 0}
-    assert result.peak_bytes == {"sbuf": (128 + 64) * 128, "psum": 0}
+    assert result.peak_bytes == {"sbuf": (512 + 64) * 128, "psum": 0}
     assert result.instructions == {"dma": 2, "activation": 1}
     assert result.busy_fraction()["scalar"] == pytest.approx(124 / 1.2 / stored)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from polyopt.errors import ProgramError
 from polyopt.ir.program import Buffer, Program, Wait
 from polyopt.ir.standins import STANDINS, standin, standin_constant
 from polyopt.machine import (
@@ -514,3 +516,26 @@ def test_sizes_and_inputs_are_checked() -> None:
             simulate(matmul(), TRN2, inputs, at)
     with pytest.raises(InputError, match="unknown mode"):
         simulate(matmul(), TRN2, good, sizes, mode="fast")
+
+
+def test_flat_memory() -> None:
+    """A machine whose on-chip memories have no partitions: buffers are row-major from their offset on."""
+    flat = tuple(
+        m
+        if m.kind == "device"
+        else replace(m, partitions=1, bytes_per_partition=m.capacity_bytes, starts=(), bank_bytes=0)
+        for m in TRN2.memories
+    )
+    f = instr(
+        "f", "tensor_tensor", "vector", BOX, {"O": at_origin("y"), "A": at_origin("x"), "B": at_origin("z")}, op="-"
+    )
+    p = pointwise(f, inputs=("x", "z"))
+    x, z = normal(8, 16), normal(8, 16, seed=1)
+    result = simulate(p, replace(TRN2, memories=flat), {"X": x, "Z": z}, {})
+    assert (result.outputs["Y"] == x - z).all() and result.races == ()
+    assert result.peak_bytes["sbuf"] == 3 * 512
+    shared = replace(
+        p, buffers=tuple(replace(b, offset_bytes=508 if b.name == "z" else b.offset_bytes) for b in p.buffers)
+    )
+    with pytest.raises(ProgramError, match=r"reads x\[7, 15\], whose bytes were overwritten through z"):
+        simulate(shared, replace(TRN2, memories=flat), {"X": x, "Z": z}, {})
