@@ -3,8 +3,28 @@
 Layer 3; knows neither dependences nor schedules, so that it can judge both.
 """
 
-from polyopt.reference._evaluate import evaluate
+from polyopt.reference._algebra import Algebra, Float64Algebra, Value, apply_float64, apply_integer, reduce_array
+from polyopt.reference._cells import Cells
+from polyopt.reference._contract import contract
+from polyopt.reference._evaluate import evaluate, run_program
 from polyopt.reference._inputs import inputs
 from polyopt.reference._interpret import interpret
+from polyopt.reference._node import Node
+from polyopt.reference._scalar import Functions
 
-__all__ = ["evaluate", "inputs", "interpret"]
+__all__ = [
+    "Algebra",
+    "Cells",
+    "Float64Algebra",
+    "Functions",
+    "Node",
+    "Value",
+    "apply_float64",
+    "apply_integer",
+    "contract",
+    "evaluate",
+    "inputs",
+    "interpret",
+    "reduce_array",
+    "run_program",
+]

@@ -1,7 +1,7 @@
 """What the evaluator computes with: plain float64 values, exact integers, or anything else that follows `Algebra`.
 
-A `Value` is a tuple of arrays that broadcast over the dimensions of a region (0-dimensional when they depend on none); the
-first one holds the values.  `polyopt.verify` adds error bounds as a second one.
+A `Value` is a tuple of arrays that broadcast over the dimensions of a region (0-dimensional when they depend on none);
+the first one holds the values.  `polyopt.verify` adds error bounds as a second one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SMALL = 2**20
 
 
 class Algebra(Protocol):
-    """mode: how tensors are stored (`float64` or `exact`).  scalar: the interpreter computes the same, for small pieces."""
+    """mode: how tensors are stored (`float64` or `exact`).  scalar: for small pieces the interpreter computes the same."""
 
     mode: str
     scalar: bool
@@ -83,11 +83,22 @@ class Algebra(Protocol):
     def segments(self, node: Node, combine: str, value: Value, starts: Array) -> Value:
         """Combine runs of a flat value that begin at `starts`."""
 
-    def accumulate(self, cells: Cells, combine: str, old: Sequence[Array], new: Value) -> tuple[Array, ...]:
-        """The parts after a reduced value was combined into cells with parts `old`."""
+    def accumulate(
+        self, cells: Cells, combine: str, old: Sequence[Array], new: Value, *, repeated: bool
+    ) -> tuple[Array, ...]:
+        """The parts after a reduced value was combined into cells with parts `old`.
+
+        repeated: the program may store the tensor and go on combining later.
+        """
 
     def store(self, cells: Cells, node: Node, value: Value) -> tuple[Array, ...]:
         """The parts for cells that are assigned `value`, the value of `node`."""
+
+    def doubtful(self, parts: Sequence[Array]) -> BoolArray | None:
+        """Where an integer that serves as a subscript may have another value; None for nowhere."""
+
+    def spoil(self, parts: Sequence[Array], where: BoolArray) -> list[Array]:
+        """The parts of cells of which it is in doubt whether they are the right ones."""
 
 
 def _sigmoid(x: Array) -> Array:
@@ -282,7 +293,9 @@ class Float64Algebra:
     def segments(self, node: Node, combine: str, value: Value, starts: Array) -> Value:
         return (_segments(combine, value[0], starts),)
 
-    def accumulate(self, cells: Cells, combine: str, old: Sequence[Array], new: Value) -> tuple[Array, ...]:
+    def accumulate(
+        self, cells: Cells, combine: str, old: Sequence[Array], new: Value, *, repeated: bool
+    ) -> tuple[Array, ...]:
         total = np.asarray(COMBINERS[combine](old[0], new[0]))
         if cells.kind == "float":
             return (total,)
@@ -290,6 +303,12 @@ class Float64Algebra:
 
     def store(self, cells: Cells, node: Node, value: Value) -> tuple[Array, ...]:
         return (_convert(value[0], node.kind, cells.tensor.element, rounding=False),)
+
+    def doubtful(self, parts: Sequence[Array]) -> BoolArray | None:
+        return None
+
+    def spoil(self, parts: Sequence[Array], where: BoolArray) -> list[Array]:
+        return list(parts)
 
 
 class ExactAlgebra(Float64Algebra):
@@ -348,7 +367,9 @@ class ExactAlgebra(Float64Algebra):
             values = values if fits else values.astype(object)
         return (_segments(combine, values, starts),)
 
-    def accumulate(self, cells: Cells, combine: str, old: Sequence[Array], new: Value) -> tuple[Array, ...]:
+    def accumulate(
+        self, cells: Cells, combine: str, old: Sequence[Array], new: Value, *, repeated: bool
+    ) -> tuple[Array, ...]:
         operands = [old[0], new[0]]
         if cells.kind == "float":
             operands = _widen(combine, operands)

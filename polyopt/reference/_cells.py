@@ -134,9 +134,9 @@ def _widened(tensor: Tensor, given: Array, shape: tuple[int, ...], mode: str) ->
         raise InputError(f"{tensor.name} has shape {given.shape}, expected {shape}", id="inputs")
     kind = dtype_kind(tensor.dtype)
     if kind == "float" and mode == "float64":
-        return np.ascontiguousarray(given.astype(tensor.element.numpy).astype(np.float64))
+        return np.asarray(given.astype(tensor.element.numpy).astype(np.float64), order="C")
     if kind == "bool":
-        return np.ascontiguousarray(given != 0)
+        return np.asarray(given != 0)
     wide = given if given.dtype == object else given.astype(np.float64) if given.dtype.kind == "V" else given
     whole = wide.astype(np.int64)
     if not np.array_equal(whole, wide):
@@ -145,7 +145,7 @@ def _widened(tensor: Tensor, given: Array, shape: tuple[int, ...], mode: str) ->
         )
     if kind == "int" and not np.array_equal(whole, wrap_array(whole, tensor.element)):
         raise InputError(f"{tensor.name} holds values outside {tensor.dtype}", id="inputs")
-    return np.ascontiguousarray(whole)
+    return np.asarray(whole)
 
 
 def make_cells(
@@ -157,7 +157,7 @@ def make_cells(
     for t in tensors:
         shape = t.sizes(sizes)
         if t.name in arrays:
-            cells[t.name] = Cells(t, shape, [arrays[t.name].copy()], None)
+            cells[t.name] = Cells(t, shape, [arrays[t.name].copy(order="C")], None)
         else:
             empty = np.zeros(shape, storage[dtype_kind(t.dtype)])
             cells[t.name] = Cells(t, shape, [empty], np.zeros(shape, np.bool_))

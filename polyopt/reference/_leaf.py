@@ -54,7 +54,7 @@ SPLITS = 256
 """Python iterations that are worth making a target injective."""
 
 
-class Suspicious(Exception):
+class SuspiciousError(Exception):
     """A factor of a masked contraction touches cells that some mask might exclude; the exact path decides."""
 
 
@@ -113,7 +113,7 @@ class Reader:
     def value(self, node: Node, frame: Frame, active: BoolArray | None, strict: bool = True) -> Value:
         """The value of `node`; reads where `active` is false give any value.
 
-        Raises PointError, or Suspicious unless `strict`, where an active read has no value.
+        Raises PointError, or SuspiciousError unless `strict`, where an active read has no value.
         """
         if node.op == "const":
             return self.algebra.const(node)
@@ -156,29 +156,35 @@ class Reader:
         return self.gather(access, cells, frame, active, strict)
 
     def gather(self, access: Access, cells: Cells, frame: Frame, active: BoolArray | None, strict: bool) -> list[Array]:
-        subscripts = self.subscripts(access, frame, active, strict)
+        subscripts, doubtful = self.subscripts(access, frame, active, strict)
         try:
             index = view_positions(subscripts, cells.shape, active, access.tensor)
         except PointError:
             if strict:
                 raise
-            raise Suspicious from None
+            raise SuspiciousError from None
         if 0 in cells.shape:
             return [np.zeros((1,) * len(frame.sizes), p.dtype) for p in cells.parts]
         if not self.store.complete(access.tensor):
             self.check_written(access, np.asarray(self.written(cells)[index]), frame, active, strict)
-        return [np.asarray(p[index]) for p in cells.parts]
+        parts = [np.asarray(p[index]) for p in cells.parts]
+        return parts if doubtful is None else self.algebra.spoil(parts, doubtful)
 
-    def subscripts(self, access: Access, frame: Frame, active: BoolArray | None, strict: bool) -> list[Array]:
-        """Subscripts as index arrays."""
-        found = []
+    def subscripts(
+        self, access: Access, frame: Frame, active: BoolArray | None, strict: bool
+    ) -> tuple[list[Array], BoolArray | None]:
+        """Subscripts as index arrays, and where they are in doubt."""
+        found: list[Array] = []
+        doubtful: BoolArray | None = None
         for s in access.subscripts:
             if isinstance(s, Affine):
                 found.append(np.asarray(affine_array(s, frame.indices)))
             else:
-                inner = self.fetch(s.access, frame, active, strict)[0]
-                found.append(np.asarray(inner.astype(np.int64) + affine_array(s.offset, frame.indices)))
-        return found
+                inner = self.fetch(s.access, frame, active, strict)
+                found.append(np.asarray(inner[0].astype(np.int64) + affine_array(s.offset, frame.indices)))
+                doubt = self.algebra.doubtful(inner)
+                doubtful = doubtful if doubt is None else doubt if doubtful is None else np.asarray(doubtful | doubt)
+        return found, doubtful
 
     @staticmethod
     def written(cells: Cells) -> BoolArray:
@@ -194,9 +200,9 @@ class Reader:
         missing = ~written
         if not strict:
             if (missing if active is None else missing & active).any():
-                raise Suspicious
+                raise SuspiciousError
             return
-        raise_at(missing, active, access.tensor, self.subscripts(access, frame, active, True), outside=False)
+        raise_at(missing, active, access.tensor, self.subscripts(access, frame, active, True)[0], outside=False)
 
 
 def _both(active: BoolArray | None, mask: BoolArray) -> BoolArray | None:
@@ -220,6 +226,7 @@ class LeafRunner:
     ) -> None:
         self.part, self.algebra, self.store, self.scalar = part, algebra, store, scalar
         self.plan = plan_region(part.domain, dims, sequential)
+        self.repeated = bool(sequential)
         self.reader = Reader(algebra, store, dims)
         self.cells = store.cells[part.target.tensor]
         (self.node,) = promote((build_node(part.value, tensors),), self.cells.kind)
@@ -241,7 +248,7 @@ class LeafRunner:
         try:
             self.region(region)
         except CellError as error:
-            raise self.explain(error, error.env if isinstance(error, _Located) else region.env) from None
+            raise self.explain(error, error.env if isinstance(error, _LocatedError) else region.env) from None
 
     def explain(self, error: CellError, env: Mapping[str, int]) -> Exception:
         cells = self.store.cells[error.tensor]
@@ -281,7 +288,7 @@ class LeafRunner:
                 try:
                     scalar(env)
                 except CellError as error:
-                    raise _Located(error, env) from None
+                    raise _LocatedError(error, env) from None
 
     def loops_for_target(self, region: Region) -> tuple[str, ...]:
         """Dimensions to fix so that a combined target becomes injective, when few iterations do."""
@@ -318,6 +325,8 @@ class LeafRunner:
         if plan is None:
             return None
         place = geometry(plan, self.cells.shape, frame.region)
+        if self.part.combine is None and any(n > 1 and not s for n, s in zip(frame.sizes, place.strides, strict=True)):
+            return None  # dimensions that others determine: only some of the points are instances
         return place if place.inside and is_injective(place, frame.sizes) else None
 
     def split(self, frame: Frame, dims: Sequence[str], again: Callable[[Region], None]) -> None:
@@ -357,7 +366,7 @@ class LeafRunner:
         keep = [a for a, s in enumerate(place.strides) if s]
         try:
             values = [self.contract_term(frame, cuts, keep, sign, factors) for sign, factors in self.terms]
-        except Suspicious:
+        except SuspiciousError:
             return False
         total = reduce(self.algebra.add, values)
         if cuts and not all(np.isfinite(v).all() for v in total if v.dtype == np.float64):
@@ -368,7 +377,7 @@ class LeafRunner:
     def large_operand(self, region: Region, cuts: Sequence[BoolArray]) -> list[str]:
         """The dimensions of a factor or mask that is too large to be copied, else none."""
         shapes = [[d for d in region.dims if d in f.names and region.size[d] > 1] for _, fs in self.terms for f in fs]
-        shapes += [[d for a, d in enumerate(region.dims) if c.ndim and c.shape[a] > 1] for c in cuts]
+        shapes += [[d for a, d in enumerate(region.dims) if c.shape[a] > 1] for c in cuts]
         large = [dims for dims in shapes if prod(region.size[d] for d in dims) > OPERAND]
         return large[0] if large else []
 
@@ -407,7 +416,7 @@ class LeafRunner:
         """Combine over whole arrays, chunked."""
         region = frame.region
         names = self.node.names | self.target_names
-        dims = [d for a, d in enumerate(region.dims) if d in names or any(c.ndim and c.shape[a] > 1 for c in cuts)]
+        dims = [d for a, d in enumerate(region.dims) if d in names or any(c.shape[a] > 1 for c in cuts)]
         if prod(region.size[d] for d in dims) > CHUNK:
             self.split(frame, dims, self.box)
             return
@@ -424,7 +433,10 @@ class LeafRunner:
             written = strided(self.reader.written(self.cells), place, frame.sizes)
             self.located(frame, lambda: self.reader.check_written(target, written, frame, touched, True))
         old = [strided(p, place, frame.sizes) for p in self.cells.parts]
-        self.write(place, frame, self.algebra.accumulate(self.cells, self.part.combine or "", old, value), touched)
+        self.write(place, frame, self.combined(old, value), touched)
+
+    def combined(self, old: Sequence[Array], value: Value) -> tuple[Array, ...]:
+        return self.algebra.accumulate(self.cells, self.part.combine or "", old, value, repeated=self.repeated)
 
     def scatter(self, frame: Frame, cuts: Sequence[BoolArray]) -> None:
         """Combine into cells that several points share in no regular way."""
@@ -443,7 +455,7 @@ class LeafRunner:
         if not self.store.complete(self.part.target.tensor):
             self.check_positions(frame, mask)
         old = [p.reshape(-1)[cells] for p in self.cells.parts]
-        self.write_positions(cells, self.algebra.accumulate(self.cells, self.part.combine or "", old, combined))
+        self.write_positions(cells, self.combined(old, combined))
 
     def check_positions(self, frame: Frame, mask: BoolArray | None) -> None:
         target = self.part.target
@@ -454,7 +466,9 @@ class LeafRunner:
         """Flat positions of the target at the active points, in the order of the points."""
 
         def find() -> Array:
-            subscripts = self.reader.subscripts(self.part.target, frame, mask, True)
+            subscripts, doubtful = self.reader.subscripts(self.part.target, frame, mask, True)
+            if doubtful is not None:
+                self.cells.parts[:] = self.algebra.spoil(self.cells.parts, np.True_)
             index = view_positions(subscripts, self.cells.shape, mask, self.part.target.tensor)
             flat: Any = np.zeros((1,) * len(frame.sizes), np.int64)
             for s, extent in zip(index, self.cells.shape, strict=True):
@@ -470,7 +484,7 @@ class LeafRunner:
             if mask is None:
                 view[...] = new
             else:
-                np.copyto(view, new, where=np.broadcast_to(mask, view.shape) if mask.ndim else mask)
+                np.copyto(view, new, where=np.broadcast_to(mask, view.shape))
         if self.cells.written is not None:
             view = strided(self.cells.written, place, frame.sizes)
             view[...] = True if mask is None else view | mask
@@ -498,10 +512,10 @@ class LeafRunner:
         try:
             return compute()
         except PointError as error:
-            raise _Located(error, instance_at(error.point, frame.region)) from None
+            raise _LocatedError(error, instance_at(error.point, frame.region)) from None
 
 
-class _Located(CellError):
+class _LocatedError(CellError):
     """A CellError with levels and dimensions of the instance."""
 
     def __init__(self, error: CellError, env: Mapping[str, int]) -> None:

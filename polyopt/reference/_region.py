@@ -214,10 +214,14 @@ def _row_mask(row: Row, indices: Mapping[str, Any]) -> BoolArray:
 
 
 def masks(region: Region, indices: Mapping[str, Any]) -> list[BoolArray]:
-    """One mask for every constraint that cuts the box; a domain of several pieces gives one for all."""
+    """One mask for every constraint that cuts the box; a domain of several pieces gives one for all.
+
+    Each has one axis for every dimension, of size 1 where it does not depend on it.
+    """
     found = [_row_mask(row, indices) for row in region.rows]
     found += [np.asarray(constraint_array(c, indices)) for c in region.odd]
     if region.pieces:
         parts = [reduce(np.logical_and, [constraint_array(c, indices) for c in piece], True) for piece in region.pieces]
         found.append(np.asarray(reduce(np.logical_or, parts)))
-    return found
+    flat = (1,) * len(region.dims)
+    return [m if m.ndim else m.reshape(flat) for m in found]

@@ -18,7 +18,18 @@ import numpy.typing as npt
 
 from polyopt.ir import DType
 
-__all__ = ["EXACT", "Array", "Function", "own_rounding", "product_bound", "propagate", "round_to", "store_error"]
+__all__ = [
+    "EXACT",
+    "Array",
+    "Function",
+    "largest_value",
+    "nan_to_inf",
+    "own_rounding",
+    "product_bound",
+    "propagate",
+    "round_to",
+    "store_error",
+]
 
 Array = npt.NDArray[Any]
 Function = Callable[..., Array]
@@ -33,6 +44,11 @@ FUNCTION_ULPS = 4
 _MONOTONE = frozenset(("exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "floor", "relu"))
 
 
+def nan_to_inf(bound: Array) -> Array:
+    """No bound where the rules give none."""
+    return np.where(np.isnan(bound), np.inf, bound)
+
+
 def round_to(values: Array, element: DType) -> Array:
     """Values rounded to an element type, as float64."""
     if element.name == "float64":
@@ -41,8 +57,8 @@ def round_to(values: Array, element: DType) -> Array:
         return np.asarray(values.astype(element.numpy).astype(np.float64))
 
 
-def largest(element: DType) -> float:
-    """The largest finite value of a floating element type."""
+def largest_value(element: DType) -> float:
+    """The largest finite value of a floating element type (anything below it plus half a unit rounds to it)."""
     return float(ml_dtypes.finfo(element.numpy).max)
 
 
@@ -57,21 +73,30 @@ def store_error(values: Array, bound: Array, element: DType) -> Array:
     elif known.any():
         rounding = np.where(known, 0.0, rounding)
     total = bound + rounding
-    overflow = np.isfinite(values) & (top * (1 + element.unit_roundoff) > largest(element))
-    return np.where(overflow, np.inf, total)
+    overflow = np.isfinite(values) & (top > largest_value(element) * (1 + element.unit_roundoff))
+    return nan_to_inf(np.where(overflow, np.inf, total))
 
 
-def own_rounding(op: str, values: Array, bound: Array, args: Sequence[Array], element: DType) -> Array:
-    """The rounding error of one operation in `element` arithmetic whose exact result is within `bound` of `values`."""
+def own_rounding(
+    op: str, values: Array, bound: Array, args: Sequence[Array], errors: Sequence[Array], element: DType
+) -> Array:
+    """The rounding error of one operation in `element` arithmetic whose exact result is within `bound` of `values`.
+
+    Infinite where the result may overflow.  The computed arguments are numbers of the type, so none exceeds its largest.
+    """
     u = element.unit_roundoff
     top = np.abs(values) + bound
+    reach = top
     if op in ("+", "-"):
         rounding = u * top
+        reach = np.minimum(
+            top, sum(np.minimum(np.abs(a) + e, largest_value(element)) for a, e in zip(args, errors, strict=True))
+        )
     elif op == "*":
         rounding = np.where(top == 0, 0.0, u * top + element.smallest_normal)
     else:
         rounding = FUNCTION_ULPS * u * _scale(op, top, args) + element.smallest_normal
-    overflow = np.isfinite(values) & (top > largest(element))
+    overflow = np.isfinite(values) & (reach > largest_value(element) * (1 + u))
     return np.where(overflow, np.inf, np.where(np.isinf(values) & (bound == 0), 0.0, rounding))
 
 
@@ -128,13 +153,13 @@ def _same(f: Function, v: Sequence[Array], e: Sequence[Array], y: Array) -> Arra
 
 def _monotone(f: Function, v: Sequence[Array], e: Sequence[Array], y: Array) -> Array:
     change = np.maximum(np.abs(f(v[0] + e[0]) - y), np.abs(f(v[0] - e[0]) - y))
-    return np.where(np.isnan(change), np.inf, change)
+    return nan_to_inf(change)
 
 
 def _curved(slope: Callable[[Array], Array], curvature: float, lipschitz: float) -> Callable[..., Array]:
     def rule(f: Function, v: Sequence[Array], e: Sequence[Array], y: Array) -> Array:
         local = np.abs(slope(v[0])) * e[0] + 0.5 * curvature * e[0] * e[0]
-        return np.minimum(np.where(np.isnan(local), np.inf, local), lipschitz * e[0])
+        return np.minimum(nan_to_inf(local), lipschitz * e[0])
 
     return rule
 
@@ -186,4 +211,4 @@ def propagate(op: str, f: Function, v: Sequence[Array], e: Sequence[Array], y: A
     known = reduce(np.logical_and, [b == 0 for b in e])
     if op not in EXACT:
         bound = bound + _SLACK * np.abs(y)
-    return np.asarray(np.where(known, 0.0, np.where(np.isnan(bound), np.inf, bound)))
+    return np.asarray(np.where(known, 0.0, nan_to_inf(bound)))

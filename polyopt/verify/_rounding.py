@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from polyopt.ir import COMPARISONS, DTYPES, Access, DType, Scop, dtype
+from polyopt.ir import COMPARISONS, DTYPES, DType, Scop, dtype
 from polyopt.reference import (
     Cells,
     Float64Algebra,
@@ -36,7 +36,17 @@ from polyopt.reference import (
     reduce_array,
     run_program,
 )
-from polyopt.verify._error_rules import EXACT, Array, own_rounding, product_bound, propagate, round_to, store_error
+from polyopt.verify._error_rules import (
+    EXACT,
+    Array,
+    largest_value,
+    nan_to_inf,
+    own_rounding,
+    product_bound,
+    propagate,
+    round_to,
+    store_error,
+)
 
 __all__ = ["error_bounds", "values_and_bounds"]
 
@@ -93,7 +103,7 @@ class ErrorAlgebra:
         self.plain = Float64Algebra(functions)
         self.accumulate_dtype, self.arithmetic = accumulate, arithmetic
         self.reassociate = scop.reassociate
-        self.wide = {t.name for t in scop.tensors if t.dtype == "float64"}
+        self.dtypes = {t.name: t.element for t in scop.tensors}
         self.combined: dict[str, frozenset[str]] = {}
 
     # -- cells ----------------------------------------------------------------------------------------------------
@@ -105,14 +115,22 @@ class ErrorAlgebra:
         values = cells.parts[0]
         cells.parts.append(np.zeros(values.shape))
         if "+" in combines and cells.kind == "float":
-            cells.parts += [np.abs(values), np.ones(values.shape)]
+            cells.parts += [np.array(np.abs(values)), np.ones(values.shape)]
 
     def read(self, cells: Cells, parts: Sequence[Array]) -> Value:
         if len(parts) == 1:
             return parts[0], _ZERO
         if cells.kind == "float" and self.combined[cells.tensor.name]:
-            return parts[0], store_error(parts[0], parts[1], cells.tensor.element)
+            return parts[0], self.stored(cells, parts[0], parts[1], self.held_as(cells))
         return parts[0], parts[1]
+
+    @staticmethod
+    def stored(cells: Cells, values: Array, bound: Array, computed: DType) -> Array:
+        """The bound after a value computed in one type is stored; nothing is rounded when the cells are as precise."""
+        element = cells.tensor.element
+        if element.unit_roundoff <= computed.unit_roundoff:
+            return bound
+        return store_error(values, bound, element)
 
     def final_bound(self, cells: Cells) -> Array:
         """The bound for the user: the last store and the reference's own rounding included."""
@@ -137,6 +155,12 @@ class ErrorAlgebra:
         narrow = own.unit_roundoff > self.accumulate_dtype.unit_roundoff and not self.reassociate
         return own if narrow else self.accumulate_dtype
 
+    def held_as(self, cells: Cells) -> DType:
+        """The type of a combined value before it is stored: min and max do not round what they are given."""
+        if self.combined[cells.tensor.name] <= {"+", "*"}:
+            return self.accumulation(cells)
+        return DTYPES["float64"]
+
     # -- scalars --------------------------------------------------------------------------------------------------
     def const(self, node: Node) -> Value:
         return np.asarray(node.payload), _ZERO
@@ -146,11 +170,23 @@ class ErrorAlgebra:
 
     def element(self, node: Node) -> DType:
         """The type an operation computes in."""
-        return DTYPES["float64"] if any(self.is_wide(a) for a in node.args) else self.arithmetic
+        return DTYPES["float64"] if self.is_wide(node) or any(self.is_wide(a) for a in node.args) else self.arithmetic
+
+    def precision(self, node: Node) -> DType:
+        """The type that holds the value of a node in a run exactly; float64 for literals and integers."""
+        if node.op == "read" and node.kind == "float":
+            return self.dtypes[node.payload.tensor]
+        if node.op == "cast" and node.kind == "float":
+            return dtype(node.payload)
+        if node.kind == "float" and (node.op in EXACT or node.op == "select"):
+            return min((self.precision(a) for a in node.args if a.kind == "float"), key=lambda d: d.unit_roundoff)
+        if node.op == "const" and node.payload == round_to(np.asarray(float(node.payload)), DTYPES["float8_e5m2"]):
+            return DTYPES["float8_e5m2"]
+        return self.element(node) if node.kind == "float" and node.op != "const" else DTYPES["float64"]
 
     def is_wide(self, node: Node) -> bool:
         if node.op == "read":
-            return isinstance(node.payload, Access) and node.payload.tensor in self.wide
+            return self.dtypes[node.payload.tensor].name == "float64"
         if node.op == "cast":
             return bool(node.payload == "float64")
         return node.kind == "float" and any(self.is_wide(a) for a in node.args)
@@ -175,11 +211,11 @@ class ErrorAlgebra:
         floats, errors = [v for v, _ in ready], [e for _, e in ready]
         if node.op == "call":
             bound = np.where(reduce(np.logical_and, [e == 0 for e in errors]), 0.0, np.inf) if errors else _ZERO
-            return np.asarray(bound + own_rounding(node.op, values, bound, floats, element))
+            return nan_to_inf(bound + own_rounding(node.op, values, bound, floats, errors, element))
         bound = propagate(node.op, lambda *xs: apply_float64(node, xs), floats, errors, values)
         if node.op in EXACT:
             return bound
-        return np.asarray(bound + own_rounding(node.op, values, bound, floats, element))
+        return nan_to_inf(bound + own_rounding(node.op, values, bound, floats, errors, element))
 
     @staticmethod
     def converted(node: Node, value: Value, element: DType) -> Value:
@@ -216,15 +252,14 @@ class ErrorAlgebra:
         total = reduce_array(combine, v, mask, axes, sizes)
         if combine in ("min", "max"):
             ends = [reduce_array(combine, v + s * e, mask, axes, sizes) for s in (-1, 1)]
-            return total, _nan_to_inf(np.maximum(*(np.abs(end - total) for end in ends)), total)
+            return total, nan_to_inf(np.maximum(*(np.abs(end - total) for end in ends)))
         magnitude = np.abs(v) + e
         number = _count(mask, axes, sizes)
         if combine == "+":
             bound = reduce_array("+", e, mask, axes, sizes)
             return total, bound, reduce_array("+", magnitude, mask, axes, sizes), number
         largest = reduce_array("*", magnitude, mask, axes, sizes)
-        bound = largest - np.abs(total) if e.any() else _ZERO
-        return total, bound + (number - 1) * self.arithmetic_unit(node) * largest
+        return total, nan_to_inf(largest - np.abs(total) if e.any() else _ZERO), largest, number
 
     def arithmetic_unit(self, node: Node) -> float:
         """The unit roundoff of arithmetic on values of a node; integers are exact."""
@@ -233,8 +268,7 @@ class ErrorAlgebra:
         return DTYPES["float64"].unit_roundoff if self.is_wide(node) else self.arithmetic.unit_roundoff
 
     def term(self, node: Node, value: Value) -> Value:
-        element = DTYPES["float64"] if self.is_wide(node) else self.arithmetic
-        return self.converted(node, value, element) if node.kind == "float" else value
+        return self.converted(node, value, self.element(node)) if node.kind == "float" else value
 
     def contract(
         self, node: Node, factors: Sequence[Value], keep: Collection[int], sizes: Sequence[int], negative: bool
@@ -250,7 +284,7 @@ class ErrorAlgebra:
         u = self.arithmetic_unit(node)
         if u:
             bound = bound + (len(factors) - 1) * (u * magnitude + number * self.arithmetic.smallest_normal)
-        return total, _nan_to_inf(bound, total), magnitude, np.asarray(float(number))
+        return total, nan_to_inf(bound), magnitude, np.asarray(float(number))
 
     def add(self, a: Value, b: Value) -> Value:
         magnitude = a[2] + b[2]
@@ -262,14 +296,13 @@ class ErrorAlgebra:
         fold = _UFUNCS[combine].reduceat
         total = fold(v.astype(np.int64) if v.dtype == np.bool_ else v, starts)
         if combine in ("min", "max"):
-            return total, np.maximum(*(np.abs(fold(v + s * e, starts) - total) for s in (-1, 1)))
+            return total, nan_to_inf(np.maximum(*(np.abs(fold(v + s * e, starts) - total) for s in (-1, 1))))
         magnitude = np.abs(v) + e
         number = np.diff(np.append(starts, v.size)).astype(np.float64)
         if combine == "+":
             return total, fold(e, starts), fold(magnitude, starts), number
         largest = fold(magnitude, starts)
-        rounding = (number - 1) * self.arithmetic_unit(node) * largest
-        return total, np.where(fold(e > 0, starts), largest - np.abs(total), 0.0) + rounding
+        return total, nan_to_inf(np.where(fold(e, starts) > 0, largest - np.abs(total), 0.0)), largest, number
 
     def accumulate(
         self, cells: Cells, combine: str, old: Sequence[Array], new: Value, *, repeated: bool
@@ -283,14 +316,23 @@ class ErrorAlgebra:
         if combine in ("min", "max"):
             fold = _UFUNCS[combine]
             ends = [fold(old[0] + s * old[1], new[0] + s * new[1]) for s in (-1, 1)]
-            bound = _nan_to_inf(np.maximum(*(np.abs(end - total) for end in ends)), total)
+            bound = nan_to_inf(np.maximum(*(np.abs(end - total) for end in ends)))
         else:
-            product = product_bound(old[0], old[1], new[0], new[1])
-            bound = _nan_to_inf(product, total) + own_rounding("*", total, product, (), element)
+            bound = self.multiply_terms(old, new, total, element)
             bound = self.stored_again(cells, total, bound, element, repeated)
         if len(old) == 2:
             return total, bound
         return total, bound, np.abs(total) + bound, np.ones(total.shape)
+
+    @staticmethod
+    def multiply_terms(old: Sequence[Array], new: Value, total: Array, element: DType) -> Array:
+        """One rounding for every factor, whatever the order."""
+        largest = (np.abs(old[0]) + old[1]) * new[2]
+        rounding = np.expm1(new[3] * np.log1p(element.unit_roundoff)) * largest
+        underflow = np.where(largest == 0, 0.0, new[3] * element.smallest_normal)
+        overflow = np.isfinite(total) & (largest > largest_value(element))
+        bound = product_bound(old[0], old[1], new[0], new[1]) + rounding + underflow
+        return np.where(overflow, np.inf, nan_to_inf(bound))
 
     def add_terms(
         self, cells: Cells, old: Sequence[Array], new: Value, total: Array, element: DType, repeated: bool
@@ -301,24 +343,20 @@ class ErrorAlgebra:
         started = np.where(old[2] == 0, 1.0, old[3])
         chain = u * ((number - 1 - (old[2] == 0)) * magnitude - (started - 1) * old[2])
         bound = old[1] + new[1] + chain
-        overflow = np.isfinite(total) & (magnitude > float(np.finfo(np.float32).max)) & (element.name != "float64")
-        bound = np.where(overflow, np.inf, _nan_to_inf(bound, total))
+        overflow = np.isfinite(total) & (magnitude > largest_value(element))
+        bound = np.where(overflow, np.inf, nan_to_inf(bound))
         bound = self.stored_again(cells, total, bound, element, repeated)
         return total, bound, magnitude, np.broadcast_to(number, total.shape)
 
-    @staticmethod
-    def stored_again(cells: Cells, total: Array, bound: Array, element: DType, repeated: bool) -> Array:
+    def stored_again(self, cells: Cells, total: Array, bound: Array, element: DType, repeated: bool) -> Array:
         """A tensor narrower than its accumulator may be stored between the rounds of a sequential loop."""
-        own = cells.tensor.element
-        if repeated and own.unit_roundoff > element.unit_roundoff:
-            return store_error(total, bound, own)
-        return bound
+        return self.stored(cells, total, bound, element) if repeated else bound
 
     def store(self, cells: Cells, node: Node, value: Value) -> tuple[Array, ...]:
         (values,) = self.plain.store(cells, node, value[:1])
         if cells.kind != "float":
             return values, _to_integer(value, node, values, cells.tensor.element)
-        bound = store_error(values, value[1], cells.tensor.element)
+        bound = self.stored(cells, values, value[1], self.precision(node))
         if len(cells.parts) == 2:
             return values, bound
         return values, bound, np.abs(values) + bound, np.ones(np.shape(values))
@@ -340,10 +378,6 @@ def _unsure(test: Value) -> BoolArray:
     return np.asarray((test[1] > 0) & (np.abs(np.asarray(test[0], np.float64)) <= test[1]))
 
 
-def _nan_to_inf(bound: Array, values: Array) -> Array:
-    return np.where(np.isnan(bound), np.inf, bound)
-
-
 def _logic(op: str, args: Sequence[Value]) -> Array:
     maybe = [np.asarray(a[0] != 0) | _unsure(a) for a in args]
     surely = [np.asarray(a[0] != 0) & ~_unsure(a) for a in args]
@@ -362,7 +396,7 @@ def _selection(args: Sequence[Value], values: Array) -> Array:
         return np.asarray(chosen)
     gap = np.abs(np.asarray(a, np.float64) - np.asarray(b, np.float64))
     other = np.where(test[0] != 0, eb, ea) + np.where(np.equal(a, b), 0.0, gap)
-    return _nan_to_inf(np.where(unsure, np.maximum(chosen, other), chosen), values)
+    return nan_to_inf(np.where(unsure, np.maximum(chosen, other), chosen))
 
 
 def _cast(arg: Value, node: Node, values: Array) -> Array:
@@ -373,7 +407,7 @@ def _cast(arg: Value, node: Node, values: Array) -> Array:
     if not np.any(bound):
         return _ZERO  # both sides round the same number
     rounded = store_error(np.asarray(arg[0], np.float64), bound, element) + np.abs(values - arg[0])
-    return _nan_to_inf(np.where(bound == 0, 0.0, rounded), values)
+    return nan_to_inf(np.where(bound == 0, 0.0, rounded))
 
 
 def _to_integer(value: Value, node: Node, whole: Array, element: DType) -> Array:
@@ -387,7 +421,7 @@ def _to_integer(value: Value, node: Node, whole: Array, element: DType) -> Array
         return _wrapped(e, whole, element)
     ends = [np.trunc(v + s * e) for s in (-1, 1)]
     change = np.maximum(*(np.abs(end - np.trunc(v)) for end in ends))
-    return _wrapped(np.where(e == 0, 0.0, change), whole, element)
+    return _wrapped(np.where(e == 0, 0.0, nan_to_inf(change)), whole, element)
 
 
 def _wrapped(bound: Array, whole: Array, element: DType) -> Array:
