@@ -21,6 +21,7 @@ from polyopt.pipeline._schedule import LoopSchedule, judge_schedule
 from polyopt.pipeline._sizes import complete_sizes
 from polyopt.pipeline._verdicts import legality_verdict
 from polyopt.report import RunReport
+from polyopt.simulator import simulate
 from polyopt.verify import PropertyVerdict
 
 __all__ = ["Arguments", "Compiled"]
@@ -120,11 +121,12 @@ class Compiled:
             raise InputError(
                 f"no array for {', '.join(missing)} of {self.source.name}", help=f"run({missing[0]}=...)", id="inputs"
             )
-        outcome = self.execute(inputs=given)
-        if outcome.result is None:
-            (broken,) = (v for v in outcome.verdicts.values() if v.is_refuted)
-            raise ProgramError(broken.reason)
-        return dict(outcome.outputs)
+        sizes, values = self._bind(self.at, given, 0)
+        result = simulate(self.program, self.machine, values, sizes)
+        certain = [r for r in result.races or () if r.certain]
+        if certain:
+            raise ProgramError(str(certain[0]), id="race")
+        return dict(result.outputs)
 
     def run_report(
         self,
@@ -147,19 +149,14 @@ class Compiled:
         keep_events: bool = False,
     ) -> Outcome:
         """Run once.  sizes: added to those of `at`; then those that the shapes of `inputs` determine."""
-        from polyopt.reference import inputs as generate_inputs
-
         given = {**self.arguments.bound, **{n: np.asarray(a) for n, a in (inputs or {}).items()}}
-        self._check_names(given)
-        shapes = {n: a.shape for n, a in given.items()}
-        fixed = complete_sizes(self.source, {**self.at, **(sizes or {})}, shapes)
-        arrays = generate_inputs(self.source, fixed, seed, given)
+        fixed, arrays = self._bind({**self.at, **(sizes or {})}, given, seed)
         request = Request(
             source=self.source,
             program=self.program,
             machine=self.machine,
             sizes=fixed,
-            arrays={n: a.astype(self.source.tensor(n).element.numpy) for n, a in arrays.items()},
+            arrays=arrays,
             legal=self.legal,
             seed=seed,
             timing_only=timing_only,
@@ -186,8 +183,16 @@ class Compiled:
             )
         return {**self.arguments.by_position(*args), **found}
 
-    def _check_names(self, given: Mapping[str, Array]) -> None:
+    def _bind(
+        self, sizes: Mapping[str, int], given: Mapping[str, Array], seed: int
+    ) -> tuple[dict[str, int], dict[str, Array]]:
+        """All sizes, and an array of the right shape and element type for every input; missing ones are generated."""
+        from polyopt.reference import inputs as generate_inputs
+
         wanted = [t.name for t in self.source.with_role("input", "inout")]
         for name in given:
             if name not in wanted:
                 raise InputError(f"{self.source.name} takes no input {name!r}{nearest(name, wanted)}", id="inputs")
+        fixed = complete_sizes(self.source, sizes, {n: a.shape for n, a in given.items()})
+        arrays = generate_inputs(self.source, fixed, seed, given)
+        return fixed, {n: a.astype(self.source.tensor(n).element.numpy) for n, a in arrays.items()}
