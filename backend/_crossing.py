@@ -217,7 +217,7 @@ def _moved(
     raw_lanes = {rows.name: c.rows.dim, across.name: c.along.dim}
     group = Lane("", role_f, affine(c.group))
     if c.group > 1:
-        span, step = c.turns[-1]
+        span = c.turns[-1][0]
         group = replace(group, name=f"{span.dim}_g")
         lanes.insert(1, group)
         crossed_steps.insert(1, (group.name, (0, 1, 0)))

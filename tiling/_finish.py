@@ -24,7 +24,7 @@ def finish_kernel(sketch: Sketch) -> Kernel:
     _check_partition_starts(sketch, placements, dict(spans))
     return Kernel(
         statement=problem.statement,
-        outer=problem.space.outer,
+        outer=sketch.space.outer,
         dims=tuple(Dim(d, sketch.tiles[d], problem.extent(d), d in problem.reduced) for d in problem.dims),
         loops=loops,
         reduce_depth=sketch.reduce_depth,
@@ -39,7 +39,7 @@ def finish_kernel(sketch: Sketch) -> Kernel:
 def _loop(sketch: Sketch, k: int) -> TileLoop:
     loop = sketch.loops[k]
     outside = sketch.loops[:k]
-    low, high = sketch.problem.space.bounds(loop.dim, outside)
+    low, high = sketch.space.bounds(loop.dim, outside)
     trips = sketch.trips[k] if k < len(sketch.trips) else 1.0
     return TileLoop(loop.dim, loop.var, loop.step, low, high, trips)
 
@@ -47,7 +47,7 @@ def _loop(sketch: Sketch, k: int) -> TileLoop:
 def _placement(sketch: Sketch, p: SketchPlacement) -> Placement:
     problem = sketch.problem
     outside = sketch.loops[: p.depth]
-    space = problem.space.with_windows(p.windows) if p.windows else problem.space
+    space = sketch.space.with_windows(p.windows) if p.windows else sketch.space
     windows = {w.name: w for w in p.windows}
     spans = tuple(
         space.window_span(windows[d], outside, size) if d in windows else space.span(d, outside, size)
@@ -80,7 +80,7 @@ def _placement(sketch: Sketch, p: SketchPlacement) -> Placement:
 
 def _spans(sketch: Sketch, depth: int) -> tuple[Span, ...]:
     problem, outside = sketch.problem, sketch.loops[:depth]
-    return tuple(problem.space.span(d, outside, sketch.tiles[d]) for d in problem.dims)
+    return tuple(sketch.space.span(d, outside, sketch.tiles[d]) for d in problem.dims)
 
 
 def _check_partition_starts(
@@ -95,8 +95,10 @@ def _check_partition_starts(
             if p is None or own is None:
                 continue
             here = next(s for s in spans[op.depth] if s.dim == p.partition)
-            looped = any(x.dim == p.partition for x in sketch.loops[p.depth : op.depth])
-            if not looped and here.start != own.start:
+            first = next((k for k in range(p.depth, op.depth) if sketch.loops[k].dim == p.partition), None)
+            begin = here.start if first is None else sketch.space.bounds(own.dim, sketch.loops[:first])[0]
+            step = 0 if first is None else p.partition_tile
+            if begin != own.start and (not step or (begin - own.start) % step != affine(0)):
                 raise UnsupportedError(f"tiles of {p.partition} begin inside a partition tile", id="partition-start")
 
 
@@ -126,11 +128,11 @@ def _check_masks(sketch: Sketch, placements: tuple[Placement, ...]) -> None:
     stored.
     """
     problem = sketch.problem
-    if problem.space.box is not None or not problem.reduced:
+    if sketch.space.box is not None or not problem.reduced:
         return
     if any(op.mask and isinstance(op.target, Temp) and op.target.name == "masked" for op in sketch.ops):
         return
-    space = problem.space
+    space = sketch.space
     inside = space.inside(sketch.loops)
     box = _box(problem, sketch, inside)
     allowed = box
@@ -155,12 +157,12 @@ def _copied_rows(p: Placement) -> list[Constraint]:
 def _box(problem: Problem, sketch: Sketch, inside: Set) -> Set:
     rows: list[Constraint] = []
     for d in problem.dims:
-        low, high = problem.space.bounds(d, sketch.loops)
+        low, high = sketch.space.bounds(d, sketch.loops)
         rows += [Constraint(affine(d) - low), Constraint(high - 1 - d)]
     for k, loop in enumerate(sketch.loops):
-        low, high = problem.space.bounds(loop.dim, sketch.loops[:k])
+        low, high = sketch.space.bounds(loop.dim, sketch.loops[:k])
         rows += [Constraint(affine(loop.var) - low), Constraint(high - 1 - affine(loop.var))]
-    kept = [*problem.space.outer, *(loop.var for loop in sketch.loops)]
+    kept = [*sketch.space.outer, *(loop.var for loop in sketch.loops)]
     order = [d for d in inside.dims if d in kept] + [d for d in inside.dims if d not in kept]
     base = inside.project_onto(order).project_out(problem.dims).add_dims([d for d in order if d not in kept])
     return base.constrain(rows).project_onto(list(inside.dims))

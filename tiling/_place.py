@@ -11,7 +11,7 @@ from polyopt.ir import Access, Indirect, Subscript, access_variables, dtype
 from polyopt.ir.mapping import Temp, Window
 from polyopt.sets import Affine
 from polyopt.tiling._problem import Problem
-from polyopt.tiling._sketch import SketchPlacement, crossing_cost
+from polyopt.tiling._sketch import SketchPlacement, contiguous_run, crossing_cost
 from polyopt.tiling._space import LoopShape
 from polyopt.tiling._specs import transpose_spec
 
@@ -117,27 +117,31 @@ def place_temp(
 
 
 def _through(problem: Problem, p: SketchPlacement, access: Access, tiles: Mapping[str, int]) -> str | None:
-    """The dimension that lies on the partitions while the rows are contiguous, when a transposition is worth while."""
+    """The dimension to put on the partitions of a copy that is then transposed, when that takes less time than copying
+    with the rows as they must lie.
+    """
     partition, sizes = p.partition, p.sizes
     if partition is None or sizes.get(partition, 1) < 2 or any(isinstance(s, Indirect) for s in access.subscripts):
-        return None
-    if problem.contiguous_dim(access) != partition:
         return None
     if transpose_spec(problem.machine, problem.tensors[access.tensor].dtype) is None:
         return None
     others = [d for d in sizes if d != partition and sizes[d] >= 2]
-    rows = max(others, key=lambda d: (tiles.get(d, 2) > 1, sizes[d]), default=None)
-    return rows if rows is not None and _is_faster(problem, p, rows) else None
+    times = {d: _crossing_ns(problem, replace(p, through=d), access) for d in others}
+    best = min(others, key=lambda d: (times[d], -sizes[d]), default=None)
+    return best if best is not None and times[best] < _rows_ns(problem, p, access) else None
 
 
-def _is_faster(problem: Problem, p: SketchPlacement, rows: str) -> bool:
-    """Whether whole rows and transpositions take less time than one descriptor for every element."""
-    machine, element_bytes = problem.machine, dtype(p.dtype).element_bytes
-    points, along = prod(p.sizes.values()), p.sizes[p.partition or rows]
-    direct = transfer_busy_ns(machine, points, element_bytes)
-    crossed = replace(p, through=rows)
-    turns = crossing_cost(problem, crossed, 1.0)
-    busy = [machine.spec(o.spec).cycles.evaluate(o.lanes, o.operands) for o in turns]
-    clocks = [machine.engine(o.engine) for o in turns]
-    turning = sum(o.count * (c + e.overhead_cycles) / e.clock_ghz for o, c, e in zip(turns, busy, clocks, strict=True))
-    return transfer_busy_ns(machine, points / along, along * element_bytes) + turning < direct
+def _rows_ns(problem: Problem, p: SketchPlacement, access: Access) -> float:
+    """Busy time of one copy of what `p` covers."""
+    points, run = prod(p.sizes.values()), contiguous_run(problem, p, access)
+    return transfer_busy_ns(problem.machine, points / run, run * dtype(p.dtype).element_bytes)
+
+
+def _crossing_ns(problem: Problem, p: SketchPlacement, access: Access) -> float:
+    """Busy time of a crossing copy: whole rows, then every tile turned and moved."""
+    total = _rows_ns(problem, p, access)
+    for op in crossing_cost(problem, p, 1.0):
+        engine = problem.machine.engine(op.engine)
+        cycles = problem.machine.spec(op.spec).cycles.evaluate(op.lanes, op.operands) + engine.overhead_cycles
+        total += op.count * cycles / engine.clock_ghz
+    return total

@@ -233,7 +233,7 @@ class _Builder:
 
     def _masked(self, value: Term, element: str, combine: str) -> Term:
         """Replace values outside a domain that is no box by the neutral element."""
-        rows = self.problem.space.residual(self.problem.dims, self.loops)
+        rows = self.problem.space.for_loops(self.loops).residual(self.problem.dims, self.loops)
         if not rows:
             return value
         if any(c.equality for c in rows):

@@ -13,10 +13,10 @@ from polyopt.ir import Access, Indirect, dtype
 from polyopt.ir.mapping import MicroOp, Temp, Term, Window
 from polyopt.machine import OperandKind
 from polyopt.tiling._problem import Problem
-from polyopt.tiling._space import LoopShape
+from polyopt.tiling._space import LoopShape, Space
 from polyopt.tiling._specs import copy_specs, moved_operand, transpose_spec
 
-__all__ = ["Sketch", "SketchPlacement", "crossing_cost", "lanes_of", "sketch_bytes", "sketch_cost"]
+__all__ = ["Sketch", "SketchPlacement", "contiguous_run", "crossing_cost", "lanes_of", "sketch_bytes", "sketch_cost"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,11 @@ class Sketch:
     accumulator: Temp | None = None
     needs_masks: tuple[Access, ...] = ()
     trips: tuple[float, ...] = field(default=())
+
+    @property
+    def space(self) -> Space:
+        """The problem's space as this candidate's loops see it."""
+        return self.problem.space.for_loops(self.loops)
 
     def count(self, depth: int) -> float:
         """How often code inside the first `depth` loops runs."""
@@ -116,13 +121,13 @@ def _copy_cost(sketch: Sketch, p: SketchPlacement, access: Access) -> PlacementC
     points = prod(p.sizes.values())
     if p.partition is not None and p.partition not in p.sizes:
         points *= p.partition_tile
-    run = _run(problem, p, access)
+    run = contiguous_run(problem, p, access)
     return PlacementCost(
         sketch.count(p.depth), max(1, points // max(1, run)), run * element_bytes, p.direction == "store"
     )
 
 
-def _run(problem: Problem, p: SketchPlacement, access: Access) -> int:
+def contiguous_run(problem: Problem, p: SketchPlacement, access: Access) -> int:
     """Elements of the longest contiguous run of a copy."""
     names = {w.axis: w.name for w in p.windows}
     shape = problem.tensors[access.tensor].shape

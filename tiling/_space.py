@@ -30,7 +30,8 @@ class Space:
     extents: number of points of every dimension at the hinted sizes, at most.  box: bounds (upper excluded) of every
     dimension when they depend on parameters and outer iterators only, else None.  reduced: dimensions that a reduction
     runs over: their loops do not tighten bounds, so that every iteration of a reduction works on the same box.
-    loose: windows, whose projections may be taken without their strides.
+    loose: windows, whose projections may be taken without their strides.  steady: dimensions whose bounds no loop
+    tightens.
     """
 
     domain: Set
@@ -40,12 +41,20 @@ class Space:
     box: Mapping[str, tuple[Affine, Affine]] | None = None
     reduced: tuple[str, ...] = ()
     loose: tuple[str, ...] = ()
+    steady: tuple[str, ...] = ()
 
     @staticmethod
     def of(domain: Set, outer: Sequence[str], sizes: Mapping[str, int], reduced: Sequence[str] = ()) -> Space:
         """The space of `domain`, its box found when it is one."""
         box = _box(domain, outer)
         return Space(domain, tuple(outer), sizes, _extents(domain, outer, sizes), box, tuple(reduced))
+
+    def for_loops(self, loops: Sequence[LoopShape]) -> Space:
+        """The space as a kernel with these loops sees it: reduced dimensions that are one tile always begin at the same
+        point, so that they may lie on the partitions.
+        """
+        looped = {loop.dim for loop in loops}
+        return replace(self, steady=tuple(d for d in self.reduced if d not in looped))
 
     def with_windows(self, windows: Sequence[Window]) -> Space:
         """The same instances with one dimension more for the value of each window."""
@@ -80,6 +89,7 @@ class Space:
             low, high = self.box[dim]
             return (affine(own[-1].var), minimum(high, affine(own[-1].var) + own[-1].step)) if own else (low, high)
         others = [loop for loop in loops if loop.dim != dim and loop.dim not in self.reduced]
+        others = [] if dim in self.steady else others
         low, high = _bounds(self.inside(others), dim, (*self.outer, *(loop.var for loop in others)))
         if not own:
             return low, high
