@@ -20,10 +20,10 @@ def bench_table(title: str, rows: Sequence[tuple[str, RunReport | str]]) -> Tabl
     table = Table(title=title)
     table.add_column("workload", overflow="fold")
     table.add_column("ok")
-    for head in ("time us", "peak %", "roofline %", "HBM / compulsory"):
+    for head in ("time us", "peak %", "roof %", "HBM / compulsory"):
         table.add_column(head, justify="right")
     table.add_column("bottleneck")
-    table.add_column("equivalent")
+    table.add_column("values")
     for name, row in rows:
         if isinstance(row, RunReport):
             table.add_row(name, *_bench_cells(row))
