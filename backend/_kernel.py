@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from polyopt.backend._copies import emit_load, emit_store, masks
 from polyopt.backend._frame import Frame
+from polyopt.backend._prefetch import ahead_of_loop
 from polyopt.ir import (
     Access,
     Const,
@@ -25,7 +26,7 @@ from polyopt.ir import (
     rewrite,
     walk,
 )
-from polyopt.ir.mapping import MicroOp, Placement
+from polyopt.ir.mapping import Kernel, MicroOp, Placement
 from polyopt.sets import Affine, Constraint, var
 
 __all__ = ["emit_general", "emit_kernel"]
@@ -40,17 +41,20 @@ def emit_kernel(frame: Frame, load_queues: Sequence[str], store_queue: str) -> t
     stores = [p for p in kernel.placements if p.direction in ("store", "update")]
     nodes: list[Node] = []
     for depth in range(depths, -1, -1):
-        before = _loads_at(frame, loads, depth, load_queues)
+        early = _loads_at(frame, [p for p in loads if _is_early(kernel, p)], depth, load_queues)
+        before = _loads_at(frame, [p for p in loads if not _is_early(kernel, p)], depth, load_queues)
         before += [n for op in kernel.ops if op.depth == depth and not op.after for n in emit_op(frame, op)]
         behind = [n for op in kernel.ops if op.depth == depth and op.after for n in emit_op(frame, op)]
         for p in stores:
             if p.depth == depth and isinstance(p.term, Access):
                 behind += emit_store(frame, p, p.term, store_queue)
-        nodes = [*before, *nodes, *behind]
-        if depth:
-            loop = kernel.loops[depth - 1]
-            name = frame.loop_names[loop.var]
-            nodes = [Loop(name, frame.rename(loop.lower), frame.rename(loop.upper), tuple(nodes), loop.step)]
+        if not depth:
+            nodes = [*early, *before, *nodes, *behind]
+            break
+        loop = kernel.loops[depth - 1]
+        name, lower, upper = frame.loop_names[loop.var], frame.rename(loop.lower), frame.rename(loop.upper)
+        first, following = ahead_of_loop(early, Loop(name, lower, upper, (), loop.step), frame.names)
+        nodes = [*first, Loop(name, lower, upper, (*following, *before, *nodes, *behind), loop.step)]
     guards = tuple(Constraint(frame.rename(c.expr), c.equality) for c in kernel.guards)
     return guarded(tuple(nodes), guards)
 
@@ -61,6 +65,11 @@ def _loads_at(frame: Frame, loads: Sequence[Placement], depth: int, queues: Sequ
         if p.depth == depth and isinstance(p.term, Access):
             nodes += emit_load(frame, p, p.term, queues[k % len(queues)])
     return nodes
+
+
+def _is_early(kernel: Kernel, p: Placement) -> bool:
+    """Copies that pass through engines are made one iteration ahead, unless the engines wait for data anyway."""
+    return p.through is not None and p.copies > 1 and p.direction == "load" and kernel.bound_by != "transfer"
 
 
 def _indices_first(p: Placement) -> bool:

@@ -16,7 +16,7 @@ __all__ = ["finish_kernel"]
 
 def finish_kernel(sketch: Sketch) -> Kernel:
     """Raises UnsupportedError when the domain does not fit tiles with masks."""
-    problem = sketch.problem
+    problem, cost = sketch.problem, sketch_cost(sketch)
     loops = tuple(_loop(sketch, k) for k in range(len(sketch.loops)))
     placements = tuple(_placement(sketch, p) for p in sketch.placements)
     _check_masks(sketch, placements)
@@ -32,7 +32,8 @@ def finish_kernel(sketch: Sketch) -> Kernel:
         placements=placements,
         accumulator=sketch.accumulator,
         spans=spans,
-        estimated_ns=sketch_cost(sketch).total_ns,
+        estimated_ns=cost.total_ns,
+        bound_by=max(cost.busy_ns, key=lambda e: cost.busy_ns[e], default=""),
     )
 
 

@@ -174,6 +174,7 @@ class Kernel:
     guards: tuple[Constraint, ...] = ()
     remark: str = ""
     estimated_ns: float = 0.0
+    bound_by: str = ""
 
     def placement(self, term: Term) -> Placement:
         return next(p for p in self.placements if p.term == term)
