@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
@@ -17,8 +18,8 @@ _STYLES = {"certified": "green", "proved": "green", "tested": "cyan", "unknown":
 
 def bench_table(title: str, rows: Sequence[tuple[str, RunReport | str]]) -> Table:
     """One line per workload: its report, or the message of what stopped it."""
-    table = Table(title=title)
-    table.add_column("workload", overflow="fold")
+    table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("workload", no_wrap=True)
     table.add_column("ok")
     for head in ("time us", "peak %", "roof %", "HBM / compulsory"):
         table.add_column(head, justify="right")
