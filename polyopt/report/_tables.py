@@ -18,7 +18,7 @@ _STYLES = {"certified": "green", "proved": "green", "tested": "cyan", "unknown":
 
 def bench_table(title: str, rows: Sequence[tuple[str, RunReport | str]]) -> Table:
     """One line per workload: its report, or the message of what stopped it."""
-    table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("workload", no_wrap=True)
     table.add_column("ok")
     for head in ("time us", "peak %", "roof %", "HBM / compulsory"):
