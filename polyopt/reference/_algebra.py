@@ -41,7 +41,7 @@ _SMALL = 2**20
 
 
 class Algebra(Protocol):
-    """mode: how tensors are stored (`float64` or `exact`).  scalar: for small pieces the interpreter computes the same."""
+    """mode: how tensors are stored, `float64` or `exact`.  scalar: small pieces may be interpreted instead."""
 
     mode: str
     scalar: bool

@@ -165,7 +165,7 @@ def make_cells(
 
 
 def outputs_of(cells: Mapping[str, Cells], mode: str, round_outputs: bool, keep_temps: bool) -> dict[str, Array]:
-    """Values of outputs and inouts (and temps); float tensors rounded to their element type in float64 mode if asked."""
+    """Values of outputs and inouts (and temps); in float64 mode rounded to their element type if asked."""
     roles = ("output", "inout", "temp") if keep_temps else ("output", "inout")
     found: dict[str, Array] = {}
     for name, c in cells.items():

@@ -30,13 +30,13 @@ def contract(factors: Sequence[Array], keep: Collection[int], sizes: Sequence[in
     Floats are summed in float64; integers exactly, through float64 while every partial sum is below 2**53, then int64,
     then Python integers.
     """
-    operands = [_squeeze(np.asarray(f), len(sizes)) for f in factors]
+    operands = [_squeeze(np.asarray(f)) for f in factors]
     present = {a for _, axes in operands for a in axes}
     times = prod(n for a, n in enumerate(sizes) if a not in present and a not in keep)
     convert = _working_type([o for o, _ in operands], prod(n for a, n in enumerate(sizes) if a not in keep))
     operands = [(o if o.dtype == convert else o.astype(convert), axes) for o, axes in operands]
     total = _contract_all(operands, frozenset(keep))
-    result = _spread(total, len(sizes))
+    result = _aligned(total, {a: a for a in total[1]}, len(sizes))
     if times != 1:
         result = result * times
     if convert == np.float64 and all(np.asarray(f).dtype != np.float64 for f in factors):
@@ -60,18 +60,9 @@ def _working_type(arrays: Sequence[Array], terms: int) -> Any:
     return np.dtype(np.int64) if bound < _EXACT_INT else np.dtype(object)
 
 
-def _squeeze(array: Array, ndim: int) -> Operand:
+def _squeeze(array: Array) -> Operand:
     axes = tuple(a for a, n in enumerate(array.shape) if n != 1)
     return array.reshape([array.shape[a] for a in axes]), axes
-
-
-def _spread(operand: Operand, ndim: int) -> Array:
-    array, axes = operand
-    order = sorted(range(len(axes)), key=axes.__getitem__)
-    shape = [1] * ndim
-    for a, n in zip(axes, array.shape, strict=True):
-        shape[a] = n
-    return array.transpose(order).reshape(shape)
 
 
 def _contract_all(operands: list[Operand], keep: frozenset[int]) -> Operand:
@@ -128,12 +119,14 @@ def _multiply(x: Operand, y: Operand, needed: frozenset[int]) -> Operand:
 
 
 def _aligned(operand: Operand, place: dict[int, int], ndim: int) -> Array:
+    """The array with its axes moved to their places among `ndim` axes, the others of size 1."""
     array, axes = operand
     order = sorted(range(len(axes)), key=lambda k: place[axes[k]])
     shape = [1] * ndim
     for a, n in zip(axes, array.shape, strict=True):
         shape[place[a]] = n
-    return array.transpose(order).reshape(shape)
+    aligned: Array = array.transpose(order).reshape(shape)
+    return aligned
 
 
 def _matrix(
@@ -144,4 +137,5 @@ def _matrix(
     moved = array.transpose([position[a] for a in (*batch, *rows, *columns)])
     cut = len(batch)
     height = prod(moved.shape[cut : cut + len(rows)])
-    return moved.reshape((*moved.shape[:cut], height, prod(moved.shape[cut + len(rows) :])))
+    flat: Array = moved.reshape((*moved.shape[:cut], height, prod(moved.shape[cut + len(rows) :])))
+    return flat

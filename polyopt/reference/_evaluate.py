@@ -21,9 +21,10 @@ from polyopt.reference._cells import (
     outputs_of,
     refuse_opaque,
 )
-from polyopt.reference._leaf import LeafRunner, Store
+from polyopt.reference._leaf import LeafRunner
 from polyopt.reference._part import Part
 from polyopt.reference._plan import Block, Leaf, PlanNode, Repeat, leaves, make_plan
+from polyopt.reference._reader import Store
 from polyopt.reference._scalar import Flat, Functions, compile_assign
 
 __all__ = ["evaluate", "run_program"]
@@ -121,14 +122,19 @@ class _Machine:
         return _point(part, scalar, runner)
 
 
+def _flat_view(array: Any) -> Any:
+    """The elements of a contiguous array as a sequence of Python numbers, for reading and writing."""
+    return memoryview(array.reshape(-1))
+
+
 class _CellFlat(Flat):
     """The first part of some cells as the flat sequence that scalar code uses."""
 
     __slots__ = ("cells", "refresh")
 
     def __init__(self, cells: Cells, refresh: Callable[[str], None]) -> None:
-        written = None if cells.written is None else memoryview(cells.written.reshape(-1))
-        super().__init__(cells.tensor, cells.shape, memoryview(cells.parts[0].reshape(-1)), written)
+        written = None if cells.written is None else _flat_view(cells.written)
+        super().__init__(cells.tensor, cells.shape, _flat_view(cells.parts[0]), written)
         self.cells, self.refresh = cells, refresh
 
     def put(self, position: int, value: Any) -> None:

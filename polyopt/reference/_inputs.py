@@ -29,8 +29,8 @@ def inputs(
 ) -> dict[str, Array]:
     """An array for every input and inout tensor, in its element type (floats in exact mode: int64).
 
-    Without an `init`: uniform(-1, 1) for floats, integers(-8, 8) for integers (0..7 for uint8; upper end excluded), both
-    values for bool, and for an integer tensor that subscripts others, values for which every such access stays inside.
+    Without an `init`: uniform(-1, 1) for floats; integers(-8, 8) for integers, upper end excluded (0..7 for uint8);
+    both values for bool; for an integer tensor that subscripts others, values that keep every such access inside.
     `diagonally_dominant` makes the last two axes symmetric with every diagonal element above the sum of its row.
     exact mode: floats are non-zero integers from -3 to 3 whatever their `init`.
     overrides: arrays taken instead, after a check of name and shape.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -45,8 +46,8 @@ def interpret(
     false; `exact`: integers and the stand-ins of `polyopt.ir.standins`, float tensors come back as int64 (or object).
     An output cell that no instance writes is 0.  functions: values of uninterpreted calls in float64 mode.
 
-    Raises InputError when sizes or inputs do not fit, when a subscript leaves its tensor, or when an instance reads a cell
-    of a temp or output that nothing has written; UnsupportedError for opaque calls.
+    Raises InputError when sizes or inputs do not fit, when a subscript leaves its tensor, or when an instance reads a
+    cell of a temp or output that nothing has written; UnsupportedError for opaque calls.
     """
     check_mode(mode)
     refuse_opaque(scop)
@@ -84,7 +85,7 @@ def instances_in_order(scop: Scop, sizes: Mapping[str, int]) -> list[tuple[int, 
             env = {**sizes, **dict(zip(s.iterators, point, strict=True))}
             rows.append((tuple(f(env) for f in order) + padding, position, point))
     rows.sort()
-    for (a, p, x), (b, q, y) in zip(rows, rows[1:], strict=False):
+    for (a, p, x), (b, q, y) in itertools.pairwise(rows):
         if a == b and p == q:
             raise ambiguous_order(scop.statements[p].name, x, y)
     return [(position, point) for _, position, point in rows]

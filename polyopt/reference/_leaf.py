@@ -12,11 +12,12 @@ import numpy as np
 
 from polyopt.errors import InternalError
 from polyopt.ir import Access, Tensor
-from polyopt.reference._affine import Env, affine_array
+from polyopt.reference._affine import Env
 from polyopt.reference._algebra import Algebra, Value
-from polyopt.reference._cells import Array, CellError, Cells
+from polyopt.reference._cells import Array, CellError
 from polyopt.reference._node import Node, build_node, promote
 from polyopt.reference._part import Part
+from polyopt.reference._reader import Frame, LocatedError, Reader, Store, SuspiciousError
 from polyopt.reference._region import (
     BoolArray,
     Region,
@@ -30,19 +31,16 @@ from polyopt.reference._region import (
 )
 from polyopt.reference._views import (
     Geometry,
-    LinearAccess,
     PointError,
     geometry,
     instance_at,
     is_injective,
-    plan_access,
-    raise_at,
     strided,
     view_positions,
 )
 from polyopt.sets import Affine
 
-__all__ = ["LeafRunner", "Store"]
+__all__ = ["LeafRunner"]
 
 CHUNK = 2**20
 """Points of an elementwise temporary."""
@@ -52,163 +50,6 @@ POINTS = 12
 """Regions up to this many points run one point after the other when the algebra allows."""
 SPLITS = 256
 """Python iterations that are worth making a target injective."""
-
-
-class SuspiciousError(Exception):
-    """A factor of a masked contraction touches cells that some mask might exclude; the exact path decides."""
-
-
-class Store:
-    """All tensors while the evaluator runs."""
-
-    def __init__(self, cells: Mapping[str, Cells], promoted: Callable[[str], None]) -> None:
-        self.cells, self.promoted = cells, promoted
-        self.pending = {n: c.written.size for n, c in cells.items() if c.written is not None}
-
-    def mark(self, name: str, count: int) -> None:
-        """Note that `count` cells were written; find out now and then whether all are."""
-        cells = self.cells[name]
-        if cells.written is None or name not in self.pending:
-            return
-        self.pending[name] -= count
-        if self.pending[name] <= 0:
-            missing = cells.written.size - int(np.count_nonzero(cells.written))
-            if missing:
-                self.pending[name] = missing
-            else:
-                del self.pending[name]
-
-    def complete(self, name: str) -> bool:
-        """Whether every cell is known to hold a value."""
-        return name not in self.pending
-
-
-class Frame:
-    """A region with its dimensions as index arrays."""
-
-    def __init__(self, region: Region) -> None:
-        self.region = region
-        self.sizes = region.sizes
-        self._indices: dict[str, Any] | None = None
-
-    @property
-    def indices(self) -> dict[str, Any]:
-        if self._indices is None:
-            self._indices = frame_indices(self.region)
-        return self._indices
-
-
-class Reader:
-    """Evaluates right-hand sides over a frame."""
-
-    def __init__(self, algebra: Algebra, store: Store, dims: Sequence[str]) -> None:
-        self.algebra, self.store, self.dims = algebra, store, tuple(dims)
-        self.plans: dict[Access, LinearAccess | None] = {}
-
-    def plan(self, access: Access) -> LinearAccess | None:
-        if access not in self.plans:
-            self.plans[access] = plan_access(access, self.dims)
-        return self.plans[access]
-
-    def value(self, node: Node, frame: Frame, active: BoolArray | None, strict: bool = True) -> Value:
-        """The value of `node`; reads where `active` is false give any value.
-
-        Raises PointError, or SuspiciousError unless `strict`, where an active read has no value.
-        """
-        if node.op == "const":
-            return self.algebra.const(node)
-        if node.op == "index":
-            return self.algebra.index(np.asarray(affine_array(node.payload, frame.indices), np.int64))
-        if node.op == "read":
-            cells = self.store.cells[node.payload.tensor]
-            return self.algebra.read(cells, self.fetch(node.payload, frame, active, strict))
-        if node.op == "select":
-            return self.select(node, frame, active, strict)
-        if node.op in ("and", "or"):
-            left = self.value(node.args[0], frame, active, strict)
-            true, false = self.algebra.branches(left)
-            right = self.value(node.args[1], frame, _both(active, true if node.op == "and" else false), strict)
-            return self.algebra.apply(node, (left, right))
-        return self.algebra.apply(node, [self.value(a, frame, active, strict) for a in node.args])
-
-    def select(self, node: Node, frame: Frame, active: BoolArray | None, strict: bool) -> Value:
-        test = self.value(node.args[0], frame, active, strict)
-        true, false = self.algebra.branches(test)
-        if not false.any():
-            return self.value(node.args[1], frame, active, strict)
-        if not true.any():
-            return self.value(node.args[2], frame, active, strict)
-        then = self.value(node.args[1], frame, _both(active, true), strict)
-        other = self.value(node.args[2], frame, _both(active, false), strict)
-        return self.algebra.apply(node, (test, then, other))
-
-    def fetch(self, access: Access, frame: Frame, active: BoolArray | None, strict: bool) -> list[Array]:
-        """The parts of the cells read, as views or copies with one axis per dimension (or none)."""
-        cells = self.store.cells[access.tensor]
-        plan = self.plan(access)
-        if plan is not None:
-            place = geometry(plan, cells.shape, frame.region)
-            if place.inside:
-                parts = [strided(p, place, frame.sizes) for p in cells.parts]
-                if not self.store.complete(access.tensor):
-                    self.check_written(access, strided(self.written(cells), place, frame.sizes), frame, active, strict)
-                return parts
-        return self.gather(access, cells, frame, active, strict)
-
-    def gather(self, access: Access, cells: Cells, frame: Frame, active: BoolArray | None, strict: bool) -> list[Array]:
-        subscripts, doubtful = self.subscripts(access, frame, active, strict)
-        try:
-            index = view_positions(subscripts, cells.shape, active, access.tensor)
-        except PointError:
-            if strict:
-                raise
-            raise SuspiciousError from None
-        if 0 in cells.shape:
-            return [np.zeros((1,) * len(frame.sizes), p.dtype) for p in cells.parts]
-        if not self.store.complete(access.tensor):
-            self.check_written(access, np.asarray(self.written(cells)[index]), frame, active, strict)
-        parts = [np.asarray(p[index]) for p in cells.parts]
-        return parts if doubtful is None else self.algebra.spoil(parts, doubtful)
-
-    def subscripts(
-        self, access: Access, frame: Frame, active: BoolArray | None, strict: bool
-    ) -> tuple[list[Array], BoolArray | None]:
-        """Subscripts as index arrays, and where they are in doubt."""
-        found: list[Array] = []
-        doubtful: BoolArray | None = None
-        for s in access.subscripts:
-            if isinstance(s, Affine):
-                found.append(np.asarray(affine_array(s, frame.indices)))
-            else:
-                inner = self.fetch(s.access, frame, active, strict)
-                found.append(np.asarray(inner[0].astype(np.int64) + affine_array(s.offset, frame.indices)))
-                doubt = self.algebra.doubtful(inner)
-                doubtful = doubtful if doubt is None else doubt if doubtful is None else np.asarray(doubtful | doubt)
-        return found, doubtful
-
-    @staticmethod
-    def written(cells: Cells) -> BoolArray:
-        if cells.written is None:
-            raise InternalError(f"{cells.tensor.name} has no mask of written cells")
-        return cells.written
-
-    def check_written(
-        self, access: Access, written: BoolArray, frame: Frame, active: BoolArray | None, strict: bool
-    ) -> None:
-        if written.all():
-            return
-        missing = ~written
-        if not strict:
-            if (missing if active is None else missing & active).any():
-                raise SuspiciousError
-            return
-        raise_at(missing, active, access.tensor, self.subscripts(access, frame, active, True)[0], outside=False)
-
-
-def _both(active: BoolArray | None, mask: BoolArray) -> BoolArray | None:
-    if mask.all():
-        return active
-    return mask if active is None else active & mask
 
 
 class LeafRunner:
@@ -248,7 +89,7 @@ class LeafRunner:
         try:
             self.region(region)
         except CellError as error:
-            raise self.explain(error, error.env if isinstance(error, _LocatedError) else region.env) from None
+            raise self.explain(error, error.env if isinstance(error, LocatedError) else region.env) from None
 
     def explain(self, error: CellError, env: Mapping[str, int]) -> Exception:
         cells = self.store.cells[error.tensor]
@@ -280,15 +121,15 @@ class LeafRunner:
 
     def points(self, region: Region, scalar: Callable[[Env], None]) -> None:
         ranges = [range(region.low[d], region.low[d] + region.size[d]) for d in region.dims]
-        keep = reduce(np.logical_and, masks(region, frame_indices(region)), np.True_)
-        inside = np.broadcast_to(keep, region.sizes).ravel().tolist()
+        keep = _all(masks(region, frame_indices(region)))
+        inside = np.broadcast_to(True if keep is None else keep, region.sizes).ravel().tolist()
         for point, active in zip(product(*ranges), inside, strict=True):
             if active:
                 env = {**region.env, **dict(zip(region.dims, point, strict=True))}
                 try:
                     scalar(env)
                 except CellError as error:
-                    raise _LocatedError(error, env) from None
+                    raise LocatedError(error, env) from None
 
     def loops_for_target(self, region: Region) -> tuple[str, ...]:
         """Dimensions to fix so that a combined target becomes injective, when few iterations do."""
@@ -391,7 +232,7 @@ class LeafRunner:
             axes = {a for a, d in enumerate(frame.region.dims) if d in node.names}
             own = [k for k, c in enumerate(cuts) if {a for a, n in enumerate(c.shape) if n > 1} <= axes]
             mask = _all([cuts[k] for k in own])
-            value = self.located(frame, lambda n=node, m=mask: self.reader.value(n, frame, m, strict=not cuts))
+            value = self.factor(frame, node, mask, strict=not cuts)
             used = [k for k in own if k in left]
             if used:
                 value = self.algebra.keep(value, _required(_all([cuts[k] for k in used])))
@@ -402,6 +243,10 @@ class LeafRunner:
             mask = _required(_all([cuts[k] for k in left]))
             values.append(self.algebra.keep(self.algebra.const(one), mask))
         return self.algebra.contract(self.node, values, keep, frame.sizes, sign < 0)
+
+    def factor(self, frame: Frame, node: Node, mask: BoolArray | None, *, strict: bool) -> Value:
+        value: Value = self.located(frame, lambda: self.reader.value(node, frame, mask, strict))
+        return value
 
     def touched(self, frame: Frame, cuts: Sequence[BoolArray], keep: Sequence[int]) -> BoolArray | None:
         """Where a target cell has at least one instance; None for everywhere."""
@@ -468,14 +313,15 @@ class LeafRunner:
         def find() -> Array:
             subscripts, doubtful = self.reader.subscripts(self.part.target, frame, mask, True)
             if doubtful is not None:
-                self.cells.parts[:] = self.algebra.spoil(self.cells.parts, np.True_)
+                self.cells.parts[:] = self.algebra.spoil(self.cells.parts, np.ones(self.cells.shape, np.bool_))
             index = view_positions(subscripts, self.cells.shape, mask, self.part.target.tensor)
             flat: Any = np.zeros((1,) * len(frame.sizes), np.int64)
             for s, extent in zip(index, self.cells.shape, strict=True):
                 flat = flat * extent + s
             return _flat(np.asarray(flat), frame, mask)
 
-        return self.located(frame, find)
+        found: Array = self.located(frame, find)
+        return found
 
     def write(self, place: Geometry, frame: Frame, parts: Sequence[Array], mask: BoolArray | None) -> None:
         self.make_room(parts)
@@ -512,15 +358,7 @@ class LeafRunner:
         try:
             return compute()
         except PointError as error:
-            raise _LocatedError(error, instance_at(error.point, frame.region)) from None
-
-
-class _LocatedError(CellError):
-    """A CellError with levels and dimensions of the instance."""
-
-    def __init__(self, error: CellError, env: Mapping[str, int]) -> None:
-        super().__init__(error.tensor, error.cell, error.outside)
-        self.env = env
+            raise LocatedError(error, instance_at(error.point, frame.region)) from None
 
 
 def _names(access: Access) -> frozenset[str]:

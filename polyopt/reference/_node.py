@@ -1,8 +1,8 @@
 """Right-hand sides with the kind of every sub-expression worked out: float, int or bool.
 
 Kinds: `+ - *`, min, max and the branches of a selection take the wider kind of their arguments (bool counts as int in
-arithmetic); comparisons and logic are bool; `/`, functions and calls are float; `int ** literal` is int when the literal
-is a non-negative integer, any other power is float.
+arithmetic); comparisons and logic are bool; `/`, functions and calls are float; `int ** literal` is int when the
+literal is a non-negative integer, any other power is float.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def drop_level(part: Part) -> Part:
 
 
 def bind_level(part: Part, name: str) -> Part:
-    """Let `name` stand for the first remaining order entry, and replace an iterator by it where one can be solved for."""
+    """Let `name` stand for the first remaining order entry; an iterator that it determines is replaced."""
     entry = part.order[0]
     iterator = _solvable(part, entry)
     if iterator is None:

@@ -180,7 +180,7 @@ def _tighten(row: Row, low: dict[str, int], high: dict[str, int]) -> bool:
 
 
 def dims_to_loop(region: Region) -> tuple[str, ...]:
-    """The cheapest dimensions to fix so that every row bounds a single one; empty when that takes too many iterations."""
+    """The cheapest dimensions to fix so that every row bounds a single one; none when that takes many iterations."""
     if region.odd or region.pieces or not region.rows:
         return ()
     involved = sorted({d for row in region.rows for d, _ in row.terms}, key=region.dims.index)

@@ -1,4 +1,4 @@
-"""Accesses over a whole region: strided views where subscripts are linear and inside, gathers with indices elsewhere."""
+"""Accesses over a whole region: strided views where subscripts are linear and inside, gathers elsewhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from polyopt.reference._cells import Array, CellError
 from polyopt.reference._region import BoolArray, Region
 from polyopt.sets import Affine
 
-__all__ = ["Geometry", "LinearAccess", "Place", "geometry", "is_injective", "plan_access", "strided", "view_positions"]
+__all__ = ["Geometry", "LinearAccess", "geometry", "is_injective", "plan_access", "strided", "view_positions"]
 
 Term = tuple[tuple[tuple[str, int], ...], Callable[[Env], int]]
 
@@ -38,9 +38,6 @@ class Geometry:
     offset: int
     strides: tuple[int, ...]
     inside: bool
-
-
-Place = tuple[Array, ...] | None
 
 
 def plan_access(access: Access, dims: Sequence[str]) -> LinearAccess | None:
@@ -85,7 +82,8 @@ def strided(array: Array, place: Geometry, sizes: Sequence[int]) -> Array:
     steps = [s * item for s in place.strides]
     if array.dtype == object:
         return as_strided(array.reshape(-1)[place.offset :], shape, steps)
-    return np.ndarray(shape, array.dtype, array, place.offset * item, steps)
+    view: Array = np.ndarray(shape, array.dtype, array, place.offset * item, steps)
+    return view
 
 
 def is_injective(place: Geometry, sizes: Sequence[int]) -> bool:

@@ -59,7 +59,7 @@ def round_to(values: Array, element: DType) -> Array:
 
 def largest_value(element: DType) -> float:
     """The largest finite value of a floating element type (anything below it plus half a unit rounds to it)."""
-    return float(ml_dtypes.finfo(element.numpy).max)
+    return float(ml_dtypes.finfo(element.numpy).max)  # type: ignore[no-untyped-call]
 
 
 def store_error(values: Array, bound: Array, element: DType) -> Array:
@@ -82,22 +82,26 @@ def own_rounding(
 ) -> Array:
     """The rounding error of one operation in `element` arithmetic whose exact result is within `bound` of `values`.
 
-    Infinite where the result may overflow.  The computed arguments are numbers of the type, so none exceeds its largest.
+    Infinite where the result may overflow.  Computed arguments are numbers of the type: none exceeds its largest.
     """
     u = element.unit_roundoff
     top = np.abs(values) + bound
     reach = top
     if op in ("+", "-"):
         rounding = u * top
-        reach = np.minimum(
-            top, sum(np.minimum(np.abs(a) + e, largest_value(element)) for a, e in zip(args, errors, strict=True))
-        )
+        reach = np.minimum(top, _sum_of_ends(args, errors, element))
     elif op == "*":
         rounding = np.where(top == 0, 0.0, u * top + element.smallest_normal)
     else:
         rounding = FUNCTION_ULPS * u * _scale(op, top, args) + element.smallest_normal
     overflow = np.isfinite(values) & (reach > largest_value(element) * (1 + u))
     return np.where(overflow, np.inf, np.where(np.isinf(values) & (bound == 0), 0.0, rounding))
+
+
+def _sum_of_ends(args: Sequence[Array], errors: Sequence[Array], element: DType) -> Array:
+    """The largest magnitude that a sum or difference of two numbers of the type can have."""
+    ends = [np.minimum(np.abs(a) + e, largest_value(element)) for a, e in zip(args, errors, strict=True)]
+    return np.asarray(ends[0] + ends[1])
 
 
 def _scale(op: str, top: Array, args: Sequence[Array]) -> Array:
@@ -109,17 +113,19 @@ def _scale(op: str, top: Array, args: Sequence[Array]) -> Array:
     if op == "**":
         with np.errstate(all="ignore"):
             exponent = np.abs(args[1] * np.log(np.abs(args[0])))
-        return top * (1 + np.where(np.isfinite(exponent), exponent, 0.0))
+        return np.asarray(top * (1 + np.where(np.isfinite(exponent), exponent, 0.0)))
     return top
 
 
 def product_bound(a: Array, ea: Array, b: Array, eb: Array) -> Array:
     """|a b - a' b'|."""
-    return np.abs(a) * eb + np.abs(b) * ea + ea * eb
+    bound: Array = np.abs(a) * eb + np.abs(b) * ea + ea * eb
+    return bound
 
 
 def _plus(f: Function, v: Sequence[Array], e: Sequence[Array], y: Array) -> Array:
-    return e[0] + e[1]
+    bound: Array = e[0] + e[1]
+    return bound
 
 
 def _times(f: Function, v: Sequence[Array], e: Sequence[Array], y: Array) -> Array:
@@ -132,7 +138,7 @@ def _divide(f: Function, v: Sequence[Array], e: Sequence[Array], y: Array) -> Ar
 
 
 def _power(f: Function, v: Sequence[Array], e: Sequence[Array], y: Array) -> Array:
-    """Corners of the box: for a positive base the power is monotone in each argument, for a fixed whole exponent in |base|."""
+    """For a positive base the corners of the box, for a fixed whole exponent the derivative at the largest base."""
     a, b = v
     ea, eb = e
     whole = (eb == 0) & (b == np.floor(b)) & (b >= 1)
@@ -144,7 +150,8 @@ def _power(f: Function, v: Sequence[Array], e: Sequence[Array], y: Array) -> Arr
 
 def _extreme(f: Function, v: Sequence[Array], e: Sequence[Array], y: Array) -> Array:
     """min and max: only arguments whose intervals reach the result matter."""
-    return np.maximum(np.abs(f(v[0] + e[0], v[1] + e[1]) - y), np.abs(f(v[0] - e[0], v[1] - e[1]) - y))
+    ends = [np.abs(f(v[0] + s * e[0], v[1] + s * e[1]) - y) for s in (-1, 1)]
+    return np.asarray(np.maximum(*ends))
 
 
 def _same(f: Function, v: Sequence[Array], e: Sequence[Array], y: Array) -> Array:
