@@ -24,7 +24,7 @@ from polyopt.frontend.torch._fold import as_expression
 from polyopt.frontend.torch._pointwise import POINTWISE
 from polyopt.frontend.torch._rules import RULES, VIEWS
 from polyopt.frontend.torch._value import Array, Value, size, stored
-from polyopt.ir import APPLY_OPS, Access, Origin, dtype
+from polyopt.ir import APPLY_OPS, DTYPES, Access, Origin
 
 __all__ = ["Reader", "array_of", "decomposed", "dtype_name", "tensor_of"]
 
@@ -41,7 +41,7 @@ def decomposed(module: torch.nn.Module, args: Sequence[object], kwargs: Mapping[
     `view` becomes `reshape` first: strides mean nothing here, and some decompositions (attention) give other strides
     than the operator they replace, which makes a `view` recorded before impossible.
     """
-    exported = torch.export.export(module, tuple(args), dict(kwargs), strict=False)
+    exported = _exported(module, args, kwargs)
     for node in exported.graph.nodes:
         if node.target is torch.ops.aten.view.default:
             node.target = torch.ops.aten.reshape.default
@@ -51,15 +51,25 @@ def decomposed(module: torch.nn.Module, args: Sequence[object], kwargs: Mapping[
     return lowered
 
 
+def _exported(module: torch.nn.Module, args: Sequence[object], kwargs: Mapping[str, object]) -> ExportedProgram:
+    """`torch.export`; whatever it raises is given as the cause of an UnsupportedError."""
+    try:
+        return torch.export.export(module, tuple(args), dict(kwargs), strict=False)
+    except Exception as error:
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise UnsupportedError(
+            f"torch.export cannot take in {type(module).__name__}: {reason[0]}",
+            help="the module must run on the example inputs, with control flow that does not depend on data",
+            id="torch-export",
+        ) from error
+
+
 def dtype_name(kind: torch.dtype) -> str:
     """polyopt's name of an element type; raises UnsupportedError when it has none."""
     name = str(kind).removeprefix("torch.")
-    names = {"float8_e5m2": "float8_e5m2"}
-    name = names.get(name, name)
-    try:
-        return dtype(name).name
-    except Exception as error:
-        raise UnsupportedError(f"element type {kind} has no counterpart", help="cast the model to float32") from error
+    if name not in DTYPES:
+        raise UnsupportedError(f"element type {kind} has no counterpart", help=f"cast to one of {', '.join(DTYPES)}")
+    return name
 
 
 def array_of(tensor: torch.Tensor) -> Array:

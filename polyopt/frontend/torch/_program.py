@@ -161,7 +161,8 @@ def _output_names(spec: TreeSpec, count: int) -> list[str]:
 def _flatten(spec: TreeSpec, args: Sequence[object], kwargs: Mapping[str, object]) -> list[object]:
     from torch.utils import _pytree as pytree
 
-    order = list(spec.children()[1].context)
+    _, expected = pytree.tree_unflatten([None] * spec.num_leaves, spec)
+    order = list(expected)
     if set(order) != set(kwargs):
         raise InputError(f"keyword arguments {sorted(kwargs)}, expected {sorted(order)}")
     flat, _ = pytree.tree_flatten((tuple(args), {k: kwargs[k] for k in order}))

@@ -202,6 +202,11 @@ def test_refused(name: str) -> None:
         read(function, *args)
 
 
+def test_control_flow_on_data_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match=r"torch\.export cannot take in Function"):
+        read(lambda x: x + 1 if x.sum() > 0 else x, torch.randn(3))
+
+
 def test_a_module_that_changes_itself_is_refused() -> None:
     module = torch.nn.BatchNorm1d(3)
     with pytest.raises(UnsupportedError, match=r"changes 'running_mean' while it runs") as caught:
