@@ -15,7 +15,7 @@ from polyopt.cli._check import check
 from polyopt.cli._compile import compile_command
 from polyopt.cli._run import run
 from polyopt.cli._targets import targets
-from polyopt.errors import PolyoptError
+from polyopt.errors import BudgetError, PolyoptError
 
 __all__ = ["cli", "invoke", "main"]
 
@@ -57,6 +57,10 @@ def invoke(arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
+    except MemoryError:
+        spent = BudgetError("not enough memory", help="choose smaller sizes, or --timing-only", id="memory")
+        print(spent.diagnostic, file=sys.stderr)
+        return spent.exit_status
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

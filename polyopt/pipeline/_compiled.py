@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from polyopt.errors import Diagnostic, InputError, ProgramError, nearest
+from polyopt.errors import Diagnostic, InputError, ProgramError
 from polyopt.ir import Program, Scop
 from polyopt.ir.mapping import Mapping as ProgramMapping
 from polyopt.machine import Machine
 from polyopt.passes import Pass, Unit, pipeline_text
 from polyopt.pipeline._emit import emit
+from polyopt.pipeline._inputs import bind_inputs
 from polyopt.pipeline._outcome import Outcome, Request, run_request
 from polyopt.pipeline._schedule import LoopSchedule, judge_schedule
-from polyopt.pipeline._sizes import complete_sizes
 from polyopt.pipeline._verdicts import legality_verdict
 from polyopt.report import RunReport
 from polyopt.simulator import simulate
@@ -121,7 +121,7 @@ class Compiled:
             raise InputError(
                 f"no array for {', '.join(missing)} of {self.source.name}", help=f"run({missing[0]}=...)", id="inputs"
             )
-        sizes, values = self._bind(self.at, given, 0)
+        sizes, values = bind_inputs(self.source, self.at, given, 0)
         result = simulate(self.program, self.machine, values, sizes)
         certain = [r for r in result.races or () if r.certain]
         if certain:
@@ -150,7 +150,8 @@ class Compiled:
     ) -> Outcome:
         """Run once.  sizes: added to those of `at`; then those that the shapes of `inputs` determine."""
         given = {**self.arguments.bound, **{n: np.asarray(a) for n, a in (inputs or {}).items()}}
-        fixed, arrays = self._bind({**self.at, **(sizes or {})}, given, seed)
+        wanted = {**self.at, **(sizes or {})}
+        fixed, arrays = bind_inputs(self.source, wanted, given, seed, timing_only=timing_only)
         request = Request(
             source=self.source,
             program=self.program,
@@ -182,17 +183,3 @@ class Compiled:
                 id="inputs",
             )
         return {**self.arguments.by_position(*args), **found}
-
-    def _bind(
-        self, sizes: Mapping[str, int], given: Mapping[str, Array], seed: int
-    ) -> tuple[dict[str, int], dict[str, Array]]:
-        """All sizes, and an array of the right shape and element type for every input; missing ones are generated."""
-        from polyopt.reference import inputs as generate_inputs
-
-        wanted = [t.name for t in self.source.with_role("input", "inout")]
-        for name in given:
-            if name not in wanted:
-                raise InputError(f"{self.source.name} takes no input {name!r}{nearest(name, wanted)}", id="inputs")
-        fixed = complete_sizes(self.source, sizes, {n: a.shape for n, a in given.items()})
-        arrays = generate_inputs(self.source, fixed, seed, given)
-        return fixed, {n: a.astype(self.source.tensor(n).element.numpy) for n, a in arrays.items()}

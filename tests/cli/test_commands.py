@@ -133,6 +133,16 @@ def test_timing_only(call: Any) -> None:
     assert report["time_us"] == json.loads(out)["time_us"]
 
 
+def test_values_that_do_not_fit_the_memory(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polyopt.pipeline._inputs.MAX_VALUE_BYTES", 2**20)
+    huge = ("heat.scop.yaml", "--at", "T=1,N=100000")
+    status, out, err = call("run", *huge)
+    assert (status, out) == (3, "")
+    assert "--timing-only" in err
+    status, out, _ = call("run", *huge, "--json", "--timing-only")
+    assert status == 0
+
+
 def test_trace_and_plot(call: Any, folder: Path) -> None:
     options = ("--trace", "trace.json", "--plot", "picture.png")
     status, _, err = call("run", "heat.scop.yaml", "--at", "T=3,N=20", *options)
