@@ -129,7 +129,7 @@ def _report(
         ok=bool(result is not None and within and not is_refuted(verdicts)),
         verdicts={name: v.level for name, v in verdicts.items()},
         reasons={name: v.reason for name, v in verdicts.items()},
-        witnesses={n: dict(v.witness) or v.reason for n, v in verdicts.items() if v.level in ("refuted", "unknown")},
+        witnesses={n: dict(v.witness) or {"reason": v.reason} for n, v in verdicts.items() if v.is_refuted},
         axioms=tuple(sorted({a for v in verdicts.values() for a in v.axioms})),
         max_abs_error=comparison.max_abs_error if comparison else None,
         error_bound=comparison.error_bound if comparison else None,

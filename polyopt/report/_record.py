@@ -28,7 +28,7 @@ class RunReport:
 
     ok: values within the bound (where they were computed) and no verdict refuted.
     verdicts: property of PROPERTIES -> certified, proved, tested, unknown or refuted.
-    reasons: property -> why the verdict is what it is.  witnesses: property -> what refutes it (or why it is unknown).
+    reasons: property -> why the verdict is what it is.  witnesses: property -> what refutes it.
     max_abs_error, error_bound: the largest of each over all outputs; error_ratio: the largest quotient of the two, cell
     by cell.  All three are None when no values were computed.
     dtype: the element type whose peak `peak_fraction` refers to.  Times in microseconds or seconds as the names say.

@@ -93,4 +93,4 @@ def test_smallest_sizes(size: int) -> None:
         sizes = dict.fromkeys(workload.sizes, size)
         for compiled in (compile(workload.scop(), at=sizes), symbolic(workload.name)):
             report = compiled.run_report(sizes)
-            assert report.ok, f"{workload.name}: {report.witnesses}"
+            assert report.ok, f"{workload.name}: {report.reasons}"
