@@ -66,7 +66,7 @@ def _row_transfer(
             lanes.append(Lane(s.dim, role_p, minimum(tile, extent) if s.size > p.partition_tile else extent))
         elif s.size > 1:
             lanes.append(Lane(s.dim, role_f, extent))
-    if p.partition is not None and p.span(p.partition) is None:
+    if p.partition is not None and p.span(p.partition) is None and not store:
         lanes.append(Lane(p.partition, role_p, affine(p.partition_tile)))
     lanes.sort(key=lambda lane: lane.role != role_p)
     names = [lane.name for lane in lanes]
@@ -85,5 +85,7 @@ def _index_view(
     if inner is None:
         return None
     q, buffer = frame.kernel.placement(inner), frame.by_term[inner]
-    offsets = {s.dim: position[s.dim] - frame.rename(s.start) for s in q.spans}
-    return placed_view(q, buffer, offsets, [lane.name for lane in lanes], frame.copy_index(q))
+    windows = {w.name: w.expr for w in q.windows}
+    here = {n: frame.rename(e.substitute(position)) for n, e in windows.items()}
+    offsets = {s.dim: here.get(s.dim, position.get(s.dim, affine(0))) - frame.rename(s.start) for s in q.spans}
+    return placed_view(q, buffer, offsets, [lane.name for lane in lanes], frame.copy_index(q), windows)

@@ -183,7 +183,7 @@ class _Builder:
         """Operations from the accumulator to the target; through a scratchpad copy of the total when they need one."""
         problem = self.problem
         total = Access(ACCUMULATED, tuple(affine(d) for d in self.kept))
-        finish = finishing_value(problem, total)
+        finish = finishing_value(problem, Read(total))
         try:
             return self._cover_finish(finish, total, self.sum, self.a.spec.operand(self.target_name).memories[0], [])
         except UnsupportedError:

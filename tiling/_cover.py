@@ -83,6 +83,8 @@ def cover_value(cover: Cover, expr: Expr, target: Access | None, element: str) -
     Returns the term that holds the value.  Raises UnsupportedError when no instruction fits a node.
     """
     expr = stripped(expr, cover.dtypes)
+    if isinstance(expr, Cast) and expr.dtype == "bool":
+        expr = Apply("!=", (expr.arg, Const(0)))
     if isinstance(expr, Cast):
         element_inside = expr.dtype
         if target is None:
@@ -111,6 +113,8 @@ def _cover_node(cover: Cover, expr: Expr, target: Access | None, element: str) -
         if not is_pointwise(spec):
             continue
         for number, form in enumerate(spec.forms):
+            if not _makes_progress(form.value, expr):
+                continue
             for match in unify(form.value, expr, cover.is_scalar):
                 if not _acceptable(cover, spec, match, element):
                     continue
@@ -128,6 +132,13 @@ def _cover_node(cover: Cover, expr: Expr, target: Access | None, element: str) -
             f"no instruction of {cover.machine.name} computes {what} as {element}", id="no-instruction"
         )
     return _emit(cover, expr, best[1], best[2], best[3], target, element)
+
+
+def _makes_progress(pattern: Pattern, expr: Expr) -> bool:
+    """A bare operand or scalar would match anything: it is for reads and numbers only."""
+    if isinstance(pattern, ScalarRef):
+        return isinstance(expr, Const)
+    return not isinstance(pattern, OperandRef) or isinstance(expr, Read)
 
 
 def _acceptable(cover: Cover, spec: InstructionSpec, match: Match, element: str) -> bool:
@@ -155,7 +166,7 @@ def _emit(
         wanted = expr_dtype(stripped(sub, cover.dtypes), cover.dtypes)
         return cover_value(cover, sub, None, wanted)
 
-    operands = tuple((ref.name, _materialised(cover, term(sub), element)) for ref, sub in match.operands)
+    operands = tuple((ref.name, _materialised(cover, term(sub))) for ref, sub in match.operands)
     scalars = tuple((name, term(sub)) for name, sub in match.scalars)
     result: Term = target if target is not None else cover.new_temp(cover.dims_of(expr), element)
     body = spec.forms[form]
@@ -181,11 +192,11 @@ def copy_value(cover: Cover, source: Access, element: str) -> Term:
     return _copy(cover, source, None, element)
 
 
-def _materialised(cover: Cover, term: Term, element: str) -> Term:
+def _materialised(cover: Cover, term: Term) -> Term:
     """Constants that must stand in an operand slot are written into a tile first."""
     if not isinstance(term, Const):
         return term
-    return _cover_node_constant(cover, term, element)
+    return _cover_node_constant(cover, term, expr_dtype(term, cover.dtypes))
 
 
 def _cover_node_constant(cover: Cover, value: Const, element: str) -> Term:

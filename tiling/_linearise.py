@@ -35,7 +35,7 @@ def linearise(
     statement: Statement, parallel: tuple[str, ...], initial: Expr | None = None, finish: Assign | None = None
 ) -> tuple[Statement, tuple[str, ...], Extra]:
     """Split constant-size parallel dimensions until no access has a floor of one of them, as far as that goes."""
-    extra: Extra = (initial, finish)
+    statement, parallel, extra = _eliminate(statement, parallel, (initial, finish))
     for _ in range(8):
         ranges = constant_ranges(statement.domain)
         statement = replace(statement, body=_simplified(statement.assign, ranges))
@@ -47,6 +47,25 @@ def linearise(
         statement, extra = _split(statement, extra, dim, divisor)
         parallel = tuple(x for d in parallel for x in ((f"{d}_1", f"{d}_0") if d == dim else (d,)))
     return statement, parallel, extra
+
+
+def _eliminate(
+    statement: Statement, parallel: tuple[str, ...], extra: Extra
+) -> tuple[Statement, tuple[str, ...], Extra]:
+    """Replace dimensions that an equality of the domain fixes: over `[i, j] : i = j` only j is left."""
+    while True:
+        parts = statement.domain.basic()
+        rows = [c.expr for c in parts[0] if c.equality and c.expr.is_linear()] if len(parts) == 1 else []
+        found = next(((d, e) for e in rows for d in parallel if abs(e.coefficient(d)) == 1), None)
+        if found is None:
+            return statement, parallel, extra
+        dim, row = found
+        value = (row - affine(dim) * row.coefficient(dim)) * -row.coefficient(dim)
+        domain = statement.domain.project_out([dim])
+        order = tuple(e.substitute({dim: value}) for e in statement.order)
+        body, extra = _moved(statement.assign, {dim: value}), _moved_extra(extra, {dim: value})
+        statement = replace(statement, domain=domain, order=order, body=body)
+        parallel = tuple(d for d in parallel if d != dim)
 
 
 def constant_ranges(domain: Set) -> dict[str, Interval]:
@@ -146,12 +165,16 @@ def _split(statement: Statement, extra: Extra, dim: str, divisor: int) -> tuple[
         rows = [c.substitute(values) for c in part]
         domain = domain.union(Set.from_constraints(old.name, dims, [*rows, *inside], old.params))
     order = tuple(e.substitute(values) for e in statement.order)
+    body = _moved(statement.assign, values)
+    return replace(statement, domain=domain, order=order, body=body), _moved_extra(extra, values)
+
+
+def _moved_extra(extra: Extra, values: Mapping[str, Affine]) -> Extra:
     initial, finish = extra
-    moved = (
+    return (
         None if initial is None else substitute_expr(initial, values),
         None if finish is None else _moved(finish, values),
     )
-    return replace(statement, domain=domain, order=order, body=_moved(statement.assign, values)), moved
 
 
 def _moved(body: Assign, values: Mapping[str, Affine]) -> Assign:

@@ -14,7 +14,7 @@ from polyopt.ir.mapping import Kernel, MappingNode, Sequential
 from polyopt.ir.mapping import Mapping as ProgramMapping
 from polyopt.machine import Machine
 from polyopt.schedule import Absorbed, Leaf, LoopTree, SequentialLoop, leaves
-from polyopt.sets import Affine, Constraint, Set, maximum, minimum, var
+from polyopt.sets import Affine, Constraint, Map, Set, maximum, minimum, var
 from polyopt.tiling._contraction import contraction_sketches
 from polyopt.tiling._finish import finish_kernel
 from polyopt.tiling._linearise import linearise
@@ -176,6 +176,8 @@ class _Planner:
             finish,
             self.whole,
         )
+        if not _writes_apart(problem):
+            raise UnsupportedError(f"several instances write the same cell of {body.target.tensor}", id="overlap")
         more = (*accesses_of(initial), *((finish.target, *finish.reads()) if finish else ()))
         for access in (body.target, *body.reads(), *more):
             _check_linear(problem, access)
@@ -199,6 +201,18 @@ class _Planner:
             except UnsupportedError as error:
                 reason = error
         raise reason or UnsupportedError("no candidate fits the machine", id="no-candidate")
+
+
+def _writes_apart(problem: Problem) -> bool:
+    """Whether different instances write different cells, apart from those of one reduction."""
+    kept = tuple(d for d in problem.dims if d not in problem.reduced)
+    subscripts = problem.body.target.affine_subscripts
+    alone = {d for s in subscripts for d in kept if s.coefficient(d) and s.variables() & set(problem.dims) == {d}}
+    if alone == set(kept):
+        return True
+    domain = problem.statement.domain.project_onto([*problem.space.outer, *kept])
+    outer = tuple(var(o) for o in problem.space.outer)
+    return Map.from_exprs(domain, "", [*outer, *subscripts]).is_injective()
 
 
 def is_whole(scop: Scop, tensor: Tensor) -> bool:

@@ -11,12 +11,12 @@ from polyopt.errors import UnsupportedError
 from polyopt.ir import Access, Apply, Cast, Const, Expr, Indirect, Read, dtype, rewrite
 from polyopt.ir.mapping import MicroOp, Temp, Term
 from polyopt.sets import affine
-from polyopt.tiling._cover import Cover, cover_value, expr_dtype
+from polyopt.tiling._cover import Cover, copy_value, cover_value, expr_dtype
 from polyopt.tiling._place import place_access, place_temp
 from polyopt.tiling._problem import ACCUMULATED, Problem
 from polyopt.tiling._sketch import Sketch, SketchPlacement, sketch_bytes
 from polyopt.tiling._space import LoopShape
-from polyopt.tiling._specs import fill_spec, folds, masking_spec
+from polyopt.tiling._specs import copy_specs, fill_spec, folds, masking_spec, moved_operand
 
 __all__ = ["IDENTITY", "finishing_value", "identity_of", "pointwise_sketches", "with_lanes"]
 
@@ -51,14 +51,13 @@ def identity_of(op: str, element: str) -> float:
     return high if op == "min" else low
 
 
-def finishing_value(problem: Problem, total: Access) -> Expr:
-    """What the kernel writes once the reduction's own total is known."""
+def finishing_value(problem: Problem, total: Expr) -> Expr:
+    """What the kernel writes once the reduction's own total is known (without a reduction: the statement's value)."""
     body = problem.body
-    assert body.combine is not None
     element = problem.tensors[body.target.tensor].dtype
-    value: Expr = Apply(body.combine, (problem.initial or Read(body.target), Read(total)))
-    if isinstance(problem.initial, Const) and float(problem.initial.value) == identity_of(body.combine, element):
-        value = Read(total)
+    value = total
+    if body.combine is not None and not _starts_neutral(problem, body.combine, element):
+        value = Apply(body.combine, (problem.initial or Read(body.target), total))
     if problem.finish is None:
         return value
     name = body.target.tensor
@@ -67,6 +66,11 @@ def finishing_value(problem: Problem, total: Access) -> Expr:
         return Cast(element, value) if isinstance(e, Read) and e.access.tensor == name else e
 
     return rewrite(problem.finish.value, change)
+
+
+def _starts_neutral(problem: Problem, combine: str, element: str) -> bool:
+    initial = problem.initial
+    return isinstance(initial, Const) and float(initial.value) == identity_of(combine, element)
 
 
 def with_lanes(problem: Problem, op: MicroOp, tiles: Mapping[str, int], partition: str | None) -> MicroOp:
@@ -157,8 +161,8 @@ class _Builder:
         if self.problem.reduced:
             self._reduction(element)
         else:
-            value = body.full_value()
-            self._emit(value, body.target, element, depth=len(self.loops), after=False)
+            value = finishing_value(self.problem, body.value)
+            self._emit(value, self.problem.target, self.problem.element, depth=len(self.loops), after=False)
         return Sketch(
             problem=self.problem,
             tiles=self.tiles,
@@ -199,20 +203,24 @@ class _Builder:
         assert body.combine is not None
         wide = "float32" if dtype(element).is_float else element
         kind = expr_dtype(body.value, problem.dtypes)
+        if dtype(kind).is_float and not dtype(element).is_float:
+            raise UnsupportedError(f"{kind} values are combined into {element}", id="combine-types")
         value_type = kind if dtype(kind).is_float == dtype(element).is_float else wide
         value = self._emit(body.value, None, value_type, depth=inner, after=False)
-        value = self._masked(value, value_type, body.combine)
+        if isinstance(value, Const):
+            value = self._filled(value, value_type)
+        value = self._masked(self._spread(value, value_type), value_type, body.combine)
         kept = tuple(d for d in problem.dims if d in problem.dims_of(body.target) or d == self.partition)
         subscripts = tuple(affine(d) for d in kept)
         total, part = Access(ACCUMULATED, subscripts), Access("$part", subscripts)
-        finish = finishing_value(problem, total)
+        finish = finishing_value(problem, Read(total))
         direct = finish == Read(total) and wide == problem.element
         sum_term: Term = problem.target if direct else Temp("sum", kept, wide)
         self.accumulator = sum_term if isinstance(sum_term, Temp) else None
         loops_inside = self.reduce_depth < inner
         folded = self._fold(value, value_type, body.combine, kept, wide, None if loops_inside else sum_term)
         if loops_inside:
-            self._initialise(sum_term, identity_of(body.combine, wide), wide, kept)
+            self._initialise(sum_term, identity_of(body.combine, wide), wide, depth=self.reduce_depth)
             names: dict[Term, Term] = {total: sum_term, part: folded}
             combine = Apply(body.combine, (Read(total), Read(part)))
             types = {ACCUMULATED: wide, "$part": _term_dtype(problem, folded)}
@@ -231,6 +239,35 @@ class _Builder:
                 replaced=ends,
             )
 
+    def _filled(self, value: Const, element: str) -> Term:
+        """A tile of one number, to be folded like any other value."""
+        temp = Temp("number", self.problem.dims, element)
+        self._initialise(temp, float(value.value), element, depth=len(self.loops))
+        return temp
+
+    def _spread(self, value: Term, element: str) -> Term:
+        """A value that does not move along a reduced dimension, repeated along it so that every instance counts."""
+        missing = [d for d in self.problem.reduced if d not in term_dims(self.problem, value) and self.tiles[d] > 1]
+        if not missing:
+            return value
+        dims = tuple(d for d in self.problem.dims if d in term_dims(self.problem, value) or d in missing)
+        spec, form = next(iter(copy_specs(self.problem.machine, self.memory, self.memory, element)))
+        temp = Temp("spread", dims, element)
+        body = spec.forms[form]
+        op = MicroOp(
+            spec.name, form, spec.engines[0], ((moved_operand(body).name, value),), temp, body.target.name
+        )
+        self.ops.append(replace(with_lanes(self.problem, op, self.tiles, self.partition), depth=len(self.loops)))
+        return temp
+
+    def _copied(self, value: Access, element: str) -> Term:
+        """The values of an access in another element type."""
+        cover = self._cover("m")
+        result = copy_value(cover, value, element)
+        for op in cover.ops:
+            self.ops.append(replace(with_lanes(self.problem, op, self.tiles, self.partition), depth=len(self.loops)))
+        return result
+
     def _masked(self, value: Term, element: str, combine: str) -> Term:
         """Replace values outside a domain that is no box by the neutral element."""
         rows = self.problem.space.for_loops(self.loops).residual(self.problem.dims, self.loops)
@@ -241,6 +278,8 @@ class _Builder:
         spec = masking_spec(self.problem.machine, element)
         if spec is None:
             raise UnsupportedError(f"no masking instruction for {element}", id="no-instruction")
+        if isinstance(value, Access) and self.problem.tensors[value.tensor].dtype != element:
+            value = self._copied(value, element)
         dims = tuple(
             d
             for d in self.problem.dims
@@ -279,12 +318,12 @@ class _Builder:
         self.ops.append(replace(fold, slots=slots, depth=len(self.loops)))
         return result
 
-    def _initialise(self, term: Term, value: float, element: str, dims: tuple[str, ...]) -> None:
+    def _initialise(self, term: Term, value: float, element: str, *, depth: int) -> None:
         spec = fill_spec(self.problem.machine, element, self.memory)
         scalar = next(o.name for o in spec.operands if o.name != spec.forms[0].target.name)
         fill = MicroOp(spec.name, 0, spec.engines[0], (), term, spec.forms[0].target.name, ((scalar, Const(value)),))
         laned = with_lanes(self.problem, fill, self.tiles, self.partition)
-        self.ops.append(replace(laned, depth=self.reduce_depth))
+        self.ops.append(replace(laned, depth=depth))
 
     def _placements(self) -> Iterator[SketchPlacement]:
         """One buffer for each term; loads stand at their natural depth, values at the depth of their operation."""
