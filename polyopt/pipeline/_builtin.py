@@ -10,6 +10,7 @@ from polyopt.backend import emit_program, estimate_time_ns
 from polyopt.errors import InputError, nearest
 from polyopt.ir.mapping import Mapping as ProgramMapping
 from polyopt.passes import Pass, Unit
+from polyopt.pipeline._reschedule import Reschedule
 from polyopt.pipeline._schedule import LoopSchedule
 from polyopt.registry import Registry
 from polyopt.schedule import (
@@ -45,6 +46,7 @@ def default_pipeline() -> tuple[Pass, ...]:
         FixSizes(),
         Substitute(),
         Normalise(),
+        Reschedule(),
         Deps(),
         Schedule(),
         Absorb(),
@@ -59,6 +61,7 @@ PASSES = Registry(
         "fix-sizes": "polyopt.pipeline._builtin:FixSizes",
         "substitute": "polyopt.pipeline._builtin:Substitute",
         "normalise": "polyopt.pipeline._builtin:Normalise",
+        "reschedule": "polyopt.pipeline._reschedule:Reschedule",
         "deps": "polyopt.pipeline._builtin:Deps",
         "schedule": "polyopt.pipeline._builtin:Schedule",
         "absorb": "polyopt.pipeline._builtin:Absorb",
