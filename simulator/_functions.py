@@ -24,6 +24,9 @@ Value = Any
 """A numpy array or scalar, or a weak Python number."""
 
 LARGEST_EXACT = 2.0**53
+LARGEST_UNBOUNDED = 2**65536
+"""A recurrence can double the digits in every step: beyond this, exact mode would not end."""
+
 TWO_63 = 2.0**63
 
 REDUCERS: dict[str, Any] = {"+": np.add, "*": np.multiply, "min": np.minimum, "max": np.maximum}
@@ -97,8 +100,8 @@ _FLOAT: dict[str, Callable[[Array], Array]] = {
 class Arithmetic:
     """How values are loaded, computed and stored.
 
-    exact: integers only, stand-ins for what is not exact on them.  Float types are then held in float64, which refuses
-    what it cannot hold (ProgramError, id `exact-range`), or with `unbounded` as Python integers in object arrays.
+    exact: integers only, stand-ins for what is not exact on them.  Float types are then held in float64, or with
+    `unbounded` as Python integers in object arrays; what gets too large raises ProgramError with id `exact-range`.
     """
 
     __slots__ = ("exact", "functions", "unbounded")
@@ -164,12 +167,16 @@ class Arithmetic:
         return np.asarray(standin_constant(value), self.wide) if self.exact and isinstance(value, float) else value
 
     def fitting(self, value: Value) -> Array:
-        """The value, when float64 holds it exactly in exact mode; ProgramError otherwise."""
+        """The value, when exact mode holds it; ProgramError otherwise."""
         found: Array = np.asarray(value)
-        if self.exact and found.dtype == np.float64 and found.size and not np.abs(found).max() < LARGEST_EXACT:
-            raise ProgramError(
-                "exact mode met a value of 2**53 or more", help="use smaller integers as inputs", id="exact-range"
-            )
+        if self.exact and found.dtype.kind in "fO" and found.size:
+            limit = LARGEST_EXACT if found.dtype.kind == "f" else LARGEST_UNBOUNDED
+            if not np.abs(found).max() < limit:
+                raise ProgramError(
+                    f"exact mode met a value of {'2**53' if limit == LARGEST_EXACT else '2**65536'} or more",
+                    help="use smaller integers as inputs or fewer steps",
+                    id="exact-range",
+                )
         return found
 
     # -- operators ------------------------------------------------------------------------------------------------
@@ -319,16 +326,35 @@ def contract(a: Array, b: Array, reduced: Sequence[int]) -> Array:
     columns = [k for k in kept if k not in batch and k not in rows]
     left = _grouped(a, batch, rows, both)
     right = _grouped(b, batch, both, columns)
-    product = np.matmul(left, right)
+    product = _matmul(left, right)
     order = [*batch, *rows, *columns]
     sizes = {k: max(a.shape[k], b.shape[k]) for k in order}
     shaped = product.reshape([sizes[k] for k in order] + [1] * len(both))
     return np.asarray(np.transpose(shaped, np.argsort([*order, *both])))
 
 
+SMALL_PRODUCT = 2**18
+"""Multiply-adds up to which OpenBLAS keeps to one thread: on a busy machine its threads cost a hundredfold."""
+
+
+def _matmul(left: Array, right: Array) -> Array:
+    """left[b, m, k] @ right[b, k, n], in pieces of few rows that stay in this thread."""
+    batch, rows, depth = left.shape
+    piece = max(1, SMALL_PRODUCT // max(1, depth * right.shape[2]))
+    whole_rows = rows // piece * piece
+    if piece >= rows or left.dtype.kind != "f":
+        return np.asarray(np.matmul(left, right))
+    pieces = left[:, :whole_rows].reshape(batch, -1, piece, depth)
+    body: Array = np.matmul(pieces, right[:, None]).reshape(batch, whole_rows, -1)
+    if whole_rows == rows:
+        return body
+    return np.concatenate([body, np.matmul(left[:, whole_rows:], right)], axis=1)
+
+
 def _grouped(x: Array, *groups: Sequence[int]) -> Array:
-    """A transposed copy with one axis per group; axes in no group have extent 1."""
+    """One axis per group; axes in no group have extent 1.  Copied unless its last two axes lie as BLAS wants them."""
     order = [k for g in groups for k in g]
     rest = [k for k in range(x.ndim) if k not in order]
     sizes = [math.prod(x.shape[k] for k in g) for g in groups]
-    return np.transpose(x, [*order, *rest]).reshape(sizes)
+    grouped = np.transpose(x, [*order, *rest]).reshape(sizes)
+    return grouped if grouped.itemsize in grouped.strides[-2:] else np.ascontiguousarray(grouped)

@@ -176,7 +176,7 @@ class Runner:
         if self.site.body.combine:
             self.execute_points(target, regions, points, at, record)
         else:
-            self.check_target(target, regions, (), at)
+            self.check_target(target, regions, extents, at, points)
             self.execute(target, regions, extents, at, record, points)
 
     @property
@@ -326,28 +326,33 @@ class Runner:
 
     # -- hazards --------------------------------------------------------------------------------------------------
     def check_target(
-        self, target: Region, regions: Mapping[str, Region], extents: Sequence[int], at: Mapping[str, int]
+        self,
+        target: Region,
+        regions: Mapping[str, Region],
+        extents: Sequence[int],
+        at: Mapping[str, int],
+        points: Sequence[Array] | None = None,
     ) -> None:
         """Lane points write different cells, and no point writes a cell that another one reads."""
         key = (*extents, *(regions[n].cell_offset - target.cell_offset for n in sorted(self.hazards)))
         explicit = [r for r in (target, *regions.values()) if r.cell_index is not None]
         if not explicit and key in self.safe:
             return
-        self.check_injective(target, extents, at)
+        self.check_injective(target, extents, points, at)
         for name in sorted(self.hazards):
             self.check_overlap(target, regions[name], name, at)
         if not explicit:
             self.safe.add(key)
 
-    def check_injective(self, target: Region, extents: Sequence[int], at: Mapping[str, int]) -> None:
-        if target.cell_index is not None:
-            shape = target.cell_index.shape
-            different = len(np.unique(target.cell_index)) == target.cell_index.size
-        else:
-            shape = target.extents
-            different = is_injective(target)
+    def check_injective(
+        self, target: Region, extents: Sequence[int], points: Sequence[Array] | None, at: Mapping[str, int]
+    ) -> None:
         wanted = [1 if k in self.reduced else n for k, n in enumerate(extents)]
-        different = different and (not wanted or math.prod(shape) == math.prod(wanted))
+        if self.output.index is None and steps_apart(self.output, wanted):
+            return
+        count = math.prod(wanted) if points is None else points[0].size
+        cells = target.cells()[:, 0] if target.cell_index is None else target.cell_index
+        different = np.unique(cells).size == count
         if not different:
             fail(
                 self.site,
@@ -399,13 +404,12 @@ def overlaps(a: Sequence[tuple[int, int]], b: Sequence[tuple[int, int]]) -> bool
     return any(x < v and u < y for x, y in a for u, v in b)
 
 
-def is_injective(target: Region) -> bool:
-    """Whether a strided region's lane points are all different cells."""
-    lanes = [(abs(s), n) for s, n in zip(target.view.value_steps, target.extents, strict=True) if n > 1]
+def steps_apart(view: View, extents: Sequence[int]) -> bool:
+    """Whether the steps alone show that the lane points of a whole box are different cells."""
     reach = 0
-    for step, n in sorted(lanes):
+    for step, n in sorted((abs(s), n) for s, n in zip(view.value_steps, extents, strict=True) if n > 1):
         if step <= reach:
-            return bool(np.unique(target.cells()).size == target.cells().size)
+            return False
         reach += step * (n - 1)
     return True
 

@@ -31,7 +31,20 @@ from polyopt.machine import (
 )
 from polyopt.sets import Constraint, var
 from polyopt.simulator import SimResult, simulate
-from tests.unit.simulator.programs import ROWS, instr, load, loop, matmul, pointwise, program, store, tensor, view
+from polyopt.simulator._functions import contract
+from tests.unit.simulator.programs import (
+    ROWS,
+    change,
+    instr,
+    load,
+    loop,
+    matmul,
+    pointwise,
+    program,
+    store,
+    tensor,
+    view,
+)
 
 TRN2 = machine("trn2")
 BOX = (("p", 8), ("f", 16))
@@ -539,3 +552,30 @@ def test_flat_memory() -> None:
     )
     with pytest.raises(ProgramError, match=r"reads x\[7, 15\], whose bytes were overwritten through z"):
         simulate(shared, replace(TRN2, memories=flat), {"X": x, "Z": z}, {})
+
+
+def test_exact_mode_ends() -> None:
+    """Squaring doubles the digits: a few steps are exact, many are refused."""
+    y = at_origin("y")
+    f = instr("f", "tensor_tensor", "vector", BOX, {"O": y, "A": y, "B": y}, op="*")
+    p = pointwise(instr("g", "copy", "vector", BOX, {"O": at_origin("y"), "A": at_origin("x")}))
+    first, copied, save = p.body
+    x = np.full((8, 16), -3)
+    few, many = (replace(p, body=(first, copied, loop("t", steps, f), save)) for steps in (9, 30))
+    waits = change(few, "save", waits=(Wait("f"),)), change(many, "save", waits=(Wait("f"),))
+    assert (run(waits[0], "exact", X=x).outputs["Y"] == 3**512).all()
+    with pytest.raises(ProgramError, match=r"2\*\*65536 or more"):
+        run(waits[1], "exact", X=x)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64, object])
+def test_contraction_in_pieces(kind: Any) -> None:
+    """Products too large for one piece, with rows left over, against einsum."""
+    rng = np.random.default_rng(2)
+    a, b = rng.integers(-3, 4, (3, 64, 37, 1)), rng.integers(-3, 4, (3, 64, 1, 900))
+    if kind is object:
+        a, b = a[:, :8], b[:, :8, :, :9]
+    expected = np.einsum("bkmx,bkxn->bmn", a, b)
+    found = contract(a.astype(kind), b.astype(kind), (1,))
+    assert found.shape == (3, 1, 37, b.shape[3])
+    assert (found[:, 0].astype(np.int64) == expected).all()
