@@ -16,11 +16,12 @@ import numpy as np
 from polyopt.ir import Apply, Cast, Const, Expr, Index, Read, Uninterpreted, walk
 from polyopt.simulator._affine import grid_holds, grid_value
 from polyopt.simulator._functions import REDUCERS, Arithmetic, truth
+from polyopt.simulator._hazards import may_meet
 from polyopt.simulator._memory import Region, Store, View
 from polyopt.simulator._plan import SitePlan
 from polyopt.simulator._result import Array
 from polyopt.simulator._scalar import ScalarLoop, is_short
-from polyopt.simulator._values import Record, index_views, may_meet
+from polyopt.simulator._values import Record, index_views
 
 __all__ = ["GeneralRunner", "general_points", "is_multiply_add"]
 

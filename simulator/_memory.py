@@ -20,9 +20,6 @@ from polyopt.simulator._result import Array
 
 __all__ = ["Region", "Store", "View", "cell_of_index", "common_cells"]
 
-Selected = tuple[Array, ...]
-"""Lane points as one index array per lane."""
-
 
 class Region:
     """The cells of one view at one instance.
@@ -243,11 +240,6 @@ class Store:
         """A copy of a whole tensor; cells that were never written are 0."""
         array = self.plan.arrays[name]
         return np.array(self.values[name].reshape(array.shape))
-
-    def written(self, name: str) -> Array:
-        """Which cells of a tensor hold a value."""
-        array = self.plan.arrays[name]
-        return np.asarray(self.owners[name] == array.owner).reshape(array.shape)
 
     def read(self, region: Region, site: SitePlan, at: Mapping[str, int]) -> Array:
         """The values of a region (a view or a copy); ProgramError on a cell that holds none of this array's values."""

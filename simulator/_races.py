@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from polyopt.simulator._hazards import may_meet
 from polyopt.simulator._memory import Region, cell_of_index, common_cells
 from polyopt.simulator._plan import ArrayPlan, Plan, SitePlan
 from polyopt.simulator._result import Access, Race
-from polyopt.simulator._values import may_meet
 
 __all__ = ["RaceDetector"]
 
