@@ -1,65 +1,21 @@
-"""From a scop to a program: normalise, distribute, map, emit, allocate, synchronise."""
+"""From a mapping to a program: emit, allocate, synchronise."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 from polyopt.backend._allocate import allocate
 from polyopt.backend._frame import Frame
 from polyopt.backend._kernel import emit_general, emit_kernel
 from polyopt.backend._names import Names
 from polyopt.backend._sync import add_waits
-from polyopt.backend._text import mapping_text, tree_text
-from polyopt.errors import Diagnostic
 from polyopt.ir import Buffer, Loop, Node, Program, Scop
 from polyopt.ir.mapping import Kernel, MappingNode, Sequential, kernels
 from polyopt.ir.mapping import Mapping as ProgramMapping
 from polyopt.machine import Machine
-from polyopt.schedule import absorb, compute_dependences, distribute, normalise, substitute_forward
 from polyopt.sets import Affine, var
-from polyopt.tiling import plan_mapping
 
-__all__ = ["Generated", "emit_program", "estimate_time_ns", "general_kernels", "generate"]
-
-
-@dataclass(frozen=True, slots=True)
-class Generated:
-    """A program with everything that led to it.  estimated_time_ns: the cost model's sum over kernels."""
-
-    scop: Scop
-    program: Program
-    mapping: ProgramMapping
-    schedule_text: str
-    remarks: tuple[Diagnostic, ...]
-    estimated_time_ns: float
-
-    def mapping_text(self) -> str:
-        return mapping_text(self.mapping)
-
-
-def generate(scop: Scop, machine: Machine, at: Mapping[str, int] | None = None) -> Generated:
-    """Compile `scop` for `machine`.
-
-    at: sizes; when every parameter has one, the program is made for just these.  Raises InputError on element types the
-    machine lacks, CapacityError when a kernel's smallest form does not fit.
-    """
-    for tensor in scop.tensors:
-        machine.require_dtype(tensor.dtype)
-    fixed = without_empty(scop.at(at or {}))
-    plain = normalise(substitute_forward(fixed))
-    distributed, tree = distribute(plain, compute_dependences(plain))
-    tree, absorbed = absorb(distributed, tree)
-    mapping, remarks = plan_mapping(distributed, tree, machine, at, absorbed)
-    program = emit_program(distributed, mapping, machine)
-    estimated = estimate_time_ns(mapping, at or {})
-    return Generated(plain, program, mapping, tree_text(tree), remarks, estimated)
-
-
-def without_empty(scop: Scop) -> Scop:
-    """The same program without statements that have no instance for any size in the context."""
-    kept = tuple(s for s in scop.statements if not s.domain.intersect_params(scop.context).is_empty())
-    return replace(scop, statements=kept)
+__all__ = ["emit_program", "estimate_time_ns", "general_kernels"]
 
 
 def emit_program(scop: Scop, mapping: ProgramMapping, machine: Machine) -> Program:

@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from polyopt.backend._copies import emit_load, emit_store, masks
+from polyopt.backend._copies import emit_load, emit_store
 from polyopt.backend._frame import Frame
 from polyopt.backend._prefetch import ahead_of_loop
+from polyopt.backend._transfer import masks
 from polyopt.ir import (
     Access,
     Const,

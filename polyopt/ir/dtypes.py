@@ -26,7 +26,7 @@ class DType:
 
 
 def _float(name: str, numpy: Any) -> DType:
-    info = ml_dtypes.finfo(numpy)
+    info: Any = ml_dtypes.finfo(numpy)  # type: ignore[no-untyped-call]
     return DType(name, np.dtype(numpy), np.dtype(numpy).itemsize, True, float(info.eps) / 2, float(info.tiny))
 
 

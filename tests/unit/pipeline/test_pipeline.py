@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import polyopt as po
-from polyopt.backend import generate
 from polyopt.bench import SUITES, Workload
 from polyopt.errors import InputError, InternalError, PluginError
 from polyopt.ir import Apply, Const, Scop
@@ -55,12 +54,6 @@ def test_the_default_is_one_list_with_a_text() -> None:
     text = pipeline_text(default_pipeline())
     assert text == "fix-sizes,substitute,normalise,deps,schedule,absorb,map,program"
     assert parse_pipeline(text, find_pass) == default_pipeline()
-
-
-@pytest.mark.parametrize("workload", SUITES["main"], ids=lambda w: w.name)
-def test_the_passes_together_are_generate(workload: Workload) -> None:
-    scop = workload.scop()
-    assert compile(scop, at=workload.sizes).program == generate(scop, machine("trn2"), workload.sizes).program
 
 
 def test_every_workload_is_legal_by_proof() -> None:
