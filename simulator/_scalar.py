@@ -43,10 +43,10 @@ class ScalarLoop:
         self.by_name = views
         body = self.text(site.instr.value)
         names = list(self.names.values())
-        lanes = ", ".join(names[len(site.loops) :])
+        lanes = "".join(f"{n}, " for n in names[len(site.loops) :])
         self.lines += [
             f"def run({', '.join([*names[: len(site.loops)], 'points', 'cells', 'places'])}):",
-            f"    for ({lanes},), cell, place in zip(points, cells, places):",
+            f"    for ({lanes}), cell, place in zip(points, cells, places):",
             f"        x = {body}",
             "        values[place] = x if x.__class__ is direct else put(x)",
             "        owners[cell] = owner",

@@ -267,6 +267,18 @@ def test_factorisation_in_loops() -> None:
     np.testing.assert_allclose(lower @ upper, a, rtol=1e-5, atol=1e-4)
 
 
+def test_one_point_without_lanes() -> None:
+    """A gather whose cell another gather of the same tensor names: point after point, of which there is one."""
+    row = view("I", (0,))
+    operand = view("A", (0,), indirect=(0, row))
+    p = general(
+        [tensor("A", (3,), "inout"), tensor("I", (1,), "input", "int32")], {}, {"O": operand, "A": operand}, read("A")
+    )
+    for index in range(3):
+        result = simulate(p, TRN2, {"A": np.array([5.0, 6.0, 7.0]), "I": np.array([index])}, {})
+        assert result.outputs["A"].tolist() == [5.0, 6.0, 7.0]
+
+
 def test_empty_box_and_empty_mask() -> None:
     never = (Constraint(i - 10),)
     for lanes, mask in (({"i": 0}, ()), ({"i": 3}, never)):
