@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from polyopt.errors import UnsupportedError
 from polyopt.ir import Scop
 from polyopt.schedule._reorder import reorder_axiom
 from polyopt.schedule._touches import EXACT, MAY, OPAQUE, Touch, order_of, touches, written_tensors
@@ -135,7 +136,7 @@ def reduced_dependences(scop: Scop, *, max_operations: int | None = DEPENDENCE_O
         for tensor, group in _touches_by_tensor(scop).items():
             own = [d for d in everything if d.tensor == tensor]
             simple = all(t.access_class == EXACT for t in group) and all(d.is_ordered for d in own)
-            found += _last_only(own, group, orders) if simple else [d for d in own if d.is_ordered]
+            found += _reduced(own, group, orders) if simple else [d for d in own if d.is_ordered]
     return Dependences(tuple(found), everything.orders)
 
 
@@ -187,6 +188,14 @@ def _dependence(scop: Scop, a: Touch, b: Touch, kinds: tuple[str, ...], relation
     certain = MAY not in classes or OPAQUE in classes  # a call touches every cell of its tensors
     axiom = reorder_axiom(scop, a, b)
     return Dependence(a.statement, b.statement, kinds, a.tensor, relation, certain, axiom, a, b)
+
+
+def _reduced(own: Iterable[Dependence], group: list[Touch], orders: Mapping[str, Map]) -> list[Dependence]:
+    """The last ones only; all of them, which means the same, where isl's dataflow analysis does not manage."""
+    try:
+        return list(_last_only(own, group, orders))
+    except UnsupportedError:
+        return [d for d in own if d.is_ordered]
 
 
 def _last_only(own: Iterable[Dependence], group: list[Touch], orders: Mapping[str, Map]) -> Iterator[Dependence]:

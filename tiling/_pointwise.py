@@ -251,7 +251,10 @@ class _Builder:
         if not missing:
             return value
         dims = tuple(d for d in self.problem.dims if d in term_dims(self.problem, value) or d in missing)
-        spec, form = next(iter(copy_specs(self.problem.machine, self.memory, self.memory, element)))
+        copies = copy_specs(
+            self.problem.machine, self.memory, self.memory, element, _term_dtype(self.problem, value)
+        )
+        spec, form = next(copies)
         temp = Temp("spread", dims, element)
         body = spec.forms[form]
         op = MicroOp(

@@ -65,8 +65,12 @@ def moved_operand(form: Body) -> OperandRef:
     return form.value
 
 
-def copy_specs(machine: Machine, source: str, target: str, element: str) -> Iterator[tuple[InstructionSpec, int]]:
-    """(specification, form) pairs of plain copies from memory `source` to memory `target`, writing `element`."""
+def copy_specs(
+    machine: Machine, source: str, target: str, element: str, source_element: str = ""
+) -> Iterator[tuple[InstructionSpec, int]]:
+    """(specification, form) pairs of plain copies from memory `source` to memory `target`, writing `element`
+    (and reading `source_element`, by default the same).
+    """
     for s in machine.instructions:
         if not is_pointwise(s):
             continue
@@ -74,7 +78,8 @@ def copy_specs(machine: Machine, source: str, target: str, element: str) -> Iter
             if not isinstance(form.value, OperandRef):
                 continue
             a, o = s.operand(form.value.name), s.operand(form.target.name)
-            if source in a.memories and target in o.memories and element in o.dtypes:
+            read = (source_element or element) in a.dtypes
+            if read and source in a.memories and target in o.memories and element in o.dtypes:
                 yield s, number
 
 
