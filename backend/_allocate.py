@@ -1,10 +1,13 @@
 """Addresses: the buffers of one kernel lie side by side, kernels take turns in the two halves of their memories.
 
 A kernel that fits in half a memory leaves the other half to its neighbours, so that their copies and its work overlap.
+Transient buffers (a tile on its way through the accumulator memory) share bytes with each other where room is short; the
+synchronisation orders buffers with common bytes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from polyopt.errors import CapacityError
@@ -14,8 +17,9 @@ from polyopt.machine import Machine, Memory
 __all__ = ["allocate"]
 
 
-def allocate(machine: Machine, groups: list[list[Buffer]]) -> tuple[Buffer, ...]:
-    """Addresses for every buffer; `groups` lists the buffers of each kernel in program order.
+def allocate(machine: Machine, groups: list[list[Buffer]], transient: AbstractSet[str]) -> tuple[Buffer, ...]:
+    """Addresses for every buffer; `groups` lists the buffers of each kernel in program order, `transient` names those
+    that may share bytes.
 
     Raises CapacityError listing the buffers of a kernel that does not fit.
     """
@@ -25,30 +29,49 @@ def allocate(machine: Machine, groups: list[list[Buffer]]) -> tuple[Buffer, ...]
         for memory in machine.memories:
             own = [b for b in group if b.memory == memory.name]
             if own:
-                done += _place(machine.name, memory, own, turn)
+                done += _place(machine.name, memory, own, turn, transient)
     return tuple(done)
 
 
-def _place(machine: str, memory: Memory, group: list[Buffer], turn: dict[str, int]) -> list[Buffer]:
+def _place(
+    machine: str, memory: Memory, group: list[Buffer], turn: dict[str, int], transient: AbstractSet[str]
+) -> list[Buffer]:
     unit = memory.bank_bytes or memory.align_bytes
-    sizes = [copy_bytes(b, unit) for b in group]
-    total = sum(s * b.copies for s, b in zip(sizes, group, strict=True))
-    if total > memory.bytes_per_partition:
-        rows = ", ".join(f"{b.name} {b.copies} x {s} B" for s, b in zip(sizes, group, strict=True))
+    sized = [replace(b, copy_bytes=copy_bytes(b, unit)) for b in group]
+    capacity = memory.bytes_per_partition
+    total = sum(b.copies * b.copy_bytes for b in sized)
+    if total > capacity:
+        turn[memory.name] = 0
+        return _share(machine, memory, sized, transient)
+    half = capacity // 2 // unit * unit
+    start = half if turn.get(memory.name, 0) and total <= capacity - half else 0
+    turn[memory.name] = 1 - turn.get(memory.name, 0) if total <= half else 0
+    return _side_by_side(sized, start)
+
+
+def _side_by_side(buffers: list[Buffer], start: int) -> list[Buffer]:
+    placed: list[Buffer] = []
+    for b in buffers:
+        placed.append(replace(b, offset_bytes=start))
+        start += b.copies * b.copy_bytes
+    return placed
+
+
+def _share(machine: str, memory: Memory, buffers: list[Buffer], transient: AbstractSet[str]) -> list[Buffer]:
+    """Lasting buffers side by side, the transient ones in turn in what is left."""
+    lasting = [b for b in buffers if b.name not in transient]
+    passing = [b for b in buffers if b.name in transient]
+    used = sum(b.copies * b.copy_bytes for b in lasting)
+    widest = max((b.copies * b.copy_bytes for b in passing), default=0)
+    slots = (memory.bytes_per_partition - used) // widest if widest else 0
+    if used > memory.bytes_per_partition or not slots:
+        rows = ", ".join(f"{b.name} {b.copies} x {b.copy_bytes} B" for b in buffers)
         raise CapacityError(
-            f"{memory.name} of {machine} has {memory.bytes_per_partition} B a partition, "
-            f"the kernel needs {total} B: {rows}",
+            f"{memory.name} of {machine} has {memory.bytes_per_partition} B a partition, the kernel needs more: {rows}",
             help="use smaller tiles or fewer copies",
         )
-    half = memory.bytes_per_partition // 2 // unit * unit
-    side = turn.get(memory.name, 0)
-    start = half if side and total <= memory.bytes_per_partition - half else 0
-    turn[memory.name] = 1 - side if total <= half else 0
-    placed: list[Buffer] = []
-    for size, b in zip(sizes, group, strict=True):
-        placed.append(replace(b, offset_bytes=start, copy_bytes=size))
-        start += size * b.copies
-    return placed
+    placed = _side_by_side(lasting, 0)
+    return [*placed, *(replace(b, offset_bytes=used + k % slots * widest) for k, b in enumerate(passing))]
 
 
 def copy_bytes(buffer: Buffer, unit: int) -> int:

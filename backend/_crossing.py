@@ -88,6 +88,7 @@ def _crossing(frame: Frame, p: Placement, store: bool) -> _Crossing:
     made = _Crossing(store, raw, raw, transpose, evict, form, rows, along, rest, tile, 1)
     group = _group(frame, made, (bank.bank_bytes or bank.bytes_per_partition) // (second * element_bytes))
     crossed = frame.new_buffer("cross", bank.name, (first, group, second), p.dtype, 2 if made.turns else copies)
+    frame.transient.add(crossed.name)
     return replace(made, crossed=crossed, group=group)
 
 

@@ -29,6 +29,7 @@ class Frame:
     loop_names: dict[str, str]
     buffers: list[Buffer] = field(default_factory=list)
     by_term: dict[Term, Buffer] = field(default_factory=dict)
+    transient: set[str] = field(default_factory=set)
 
     def rename(self, expr: Affine) -> Affine:
         """An expression of the mapping in the program's variables."""

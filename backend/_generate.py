@@ -22,7 +22,7 @@ def emit_program(scop: Scop, mapping: ProgramMapping, machine: Machine) -> Progr
     """Code, addresses and synchronisation for a mapping."""
     emitter = _Emitter(scop, machine)
     body = emitter.nodes(mapping.nodes, {}, 0)
-    buffers = allocate(machine, emitter.groups)
+    buffers = allocate(machine, emitter.groups, emitter.transient)
     program = Program(
         name=scop.name,
         target=machine.name,
@@ -41,6 +41,7 @@ class _Emitter:
         self.names = Names()
         self.groups: list[list[Buffer]] = []
         self.sequential: list[str] = []
+        self.transient: set[str] = set()
         queues = machine.transfer.queues
         self.load_queues, self.store_queue = queues[:-1] or queues, queues[-1]
 
@@ -70,6 +71,7 @@ class _Emitter:
             return emit_general(frame)
         nodes = emit_kernel(frame, self.load_queues, self.store_queue)
         self.groups.append(frame.buffers)
+        self.transient |= frame.transient
         return nodes
 
 
