@@ -1,8 +1,8 @@
 """Addresses: the buffers of one kernel lie side by side, kernels take turns in the two halves of their memories.
 
 A kernel that fits in half a memory leaves the other half to its neighbours, so that their copies and its work overlap.
-Transient buffers (a tile on its way through the accumulator memory) share bytes with each other where room is short; the
-synchronisation orders buffers with common bytes.
+Transient buffers (a tile on its way through the accumulator memory) share bytes with each other where room is short;
+the synchronisation orders buffers with common bytes.
 """
 
 from __future__ import annotations

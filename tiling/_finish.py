@@ -160,10 +160,4 @@ def _box(problem: Problem, sketch: Sketch, inside: Set) -> Set:
     for d in problem.dims:
         low, high = sketch.space.bounds(d, sketch.loops)
         rows += [Constraint(affine(d) - low), Constraint(high - 1 - d)]
-    for k, loop in enumerate(sketch.loops):
-        low, high = sketch.space.bounds(loop.dim, sketch.loops[:k])
-        rows += [Constraint(affine(loop.var) - low), Constraint(high - 1 - affine(loop.var))]
-    kept = [*sketch.space.outer, *(loop.var for loop in sketch.loops)]
-    order = [d for d in inside.dims if d in kept] + [d for d in inside.dims if d not in kept]
-    base = inside.project_onto(order).project_out(problem.dims).add_dims([d for d in order if d not in kept])
-    return base.constrain(rows).project_onto(list(inside.dims))
+    return sketch.space.around(sketch.loops).add_dims(problem.dims).constrain(rows).project_onto(list(inside.dims))

@@ -4,7 +4,7 @@ is exact.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from polyopt.errors import CapacityError, Diagnostic, UnsupportedError
@@ -204,15 +204,23 @@ class _Planner:
 
 
 def _writes_apart(problem: Problem) -> bool:
-    """Whether different instances write different cells, apart from those of one reduction."""
+    """Whether different points of the tiles write different cells, apart from those of one reduction."""
     kept = tuple(d for d in problem.dims if d not in problem.reduced)
     subscripts = problem.body.target.affine_subscripts
     alone = {d for s in subscripts for d in kept if s.coefficient(d) and s.variables() & set(problem.dims) == {d}}
     if alone == set(kept):
         return True
-    domain = problem.statement.domain.project_onto([*problem.space.outer, *kept])
-    outer = tuple(var(o) for o in problem.space.outer)
-    return Map.from_exprs(domain, "", [*outer, *subscripts]).is_injective()
+    outer = problem.space.outer
+    domain = problem.statement.domain.project_onto([*outer, *kept])
+    box = domain.project_out(kept).add_dims(kept).constrain(_box_rows(problem, kept))
+    return Map.from_exprs(box, "", [*map(var, outer), *subscripts]).is_injective()
+
+
+def _box_rows(problem: Problem, dims: Iterable[str]) -> Iterator[Constraint]:
+    """Tiles run over whole boxes, whatever the shape of the domain."""
+    for d in dims:
+        low, high = problem.space.bounds(d, ())
+        yield from (Constraint(var(d) - low), Constraint(high - 1 - d))
 
 
 def is_whole(scop: Scop, tensor: Tensor) -> bool:

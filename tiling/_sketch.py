@@ -85,7 +85,8 @@ def sketch_bytes(sketch: Sketch) -> int:
 
 def _staging_bytes(p: SketchPlacement) -> int:
     others = prod(n for d, n in p.sizes.items() if d != p.through)
-    return 2 * -(-others * dtype(p.dtype).element_bytes // 4) * 4
+    ways = 2 if p.direction == "update" else 1
+    return ways * 2 * -(-others * dtype(p.dtype).element_bytes // 4) * 4
 
 
 def lanes_of(op: MicroOp, tiles: Mapping[str, int]) -> dict[str, int]:

@@ -79,6 +79,14 @@ class Space:
             rows += [Constraint(offset), Constraint(affine(loop.step - 1) - offset)]
         return extended.constrain(rows)
 
+    def around(self, loops: Sequence[LoopShape]) -> Set:
+        """What the variables of `loops` run through, instances or not, behind the outer iterators."""
+        rows: list[Constraint] = []
+        for k, loop in enumerate(loops):
+            low, high = self.bounds(loop.dim, loops[:k])
+            rows += [Constraint(affine(loop.var) - low), Constraint(high - 1 - loop.var)]
+        return self.domain.project_onto(self.outer).add_dims([loop.var for loop in loops]).constrain(rows)
+
     def bounds(self, dim: str, loops: Sequence[LoopShape]) -> tuple[Affine, Affine]:
         """(lower, upper excluded) of `dim` in terms of parameters, outer iterators and the variables of `loops`.
 
@@ -129,7 +137,7 @@ class Space:
         for d in dims:
             low, high = self.bounds(d, loops)
             rows += [Constraint(affine(d) - low), Constraint(high - 1 - d)]
-        box = projected.project_out(dims).add_dims(dims).constrain(rows)
+        box = self.around(loops).add_dims(dims).constrain(rows)
         if box.is_subset(projected):
             return ()
         parts = projected.gist(box).basic()
