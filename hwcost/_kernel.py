@@ -30,13 +30,14 @@ class OpCost:
 @dataclass(frozen=True, slots=True)
 class PlacementCost:
     """`count` copies between device memory and the chip, `rows` runs of `row_bytes` bytes each; `is_store`
-    direction.
+    direction.  is_exposed: there is one buffer only, so that no work runs beside the copy.
     """
 
     count: float
     rows: float
     row_bytes: float
     is_store: bool
+    is_exposed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +59,13 @@ def kernel_cost(machine: Machine, ops: tuple[OpCost, ...], copies: tuple[Placeme
         one_ns = cycles / engine.clock_ghz
         busy[op.engine] = busy.get(op.engine, 0.0) + op.count * one_ns
         first += one_ns
-    traffic = 0.0
+    traffic, exposed = 0.0, 0.0
     for copy in copies:
         one_ns = transfer_busy_ns(machine, copy.rows, copy.row_bytes)
+        exposed += max(0.0, copy.count - 1) * one_ns if copy.is_exposed else 0.0
         busy["transfer"] = busy.get("transfer", 0.0) + copy.count * one_ns
         traffic += copy.count * copy.rows * copy.row_bytes
         first += one_ns
     latency = 2 * machine.transfer.latency_ns if copies else 0.0
     total = max(busy.values(), default=0.0)
-    return KernelCost(total + min(first, total) + latency, busy, traffic)
+    return KernelCost(total + exposed + min(first, total) + latency, busy, traffic)

@@ -28,6 +28,10 @@ from polyopt.tiling._unify import unify
 __all__ = ["contraction_sketches"]
 
 
+SELDOM = 16
+"""A factor copied no more often than this may do with one buffer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Assignment:
     """One way to feed the lanes.  stationary/moving order is the specification's; factors: (operand name,
@@ -232,8 +236,9 @@ class _Builder:
         for depths in _product(choices):
             chosen = dict(zip(factors, depths, strict=True))
             sketch = self._sketch(loops, reduce_depth, chosen)
-            if sketch_bytes(sketch) <= capacity:
-                yield sketch
+            for candidate in (sketch, *_single_buffered(sketch, factors)):
+                if sketch_bytes(candidate) <= capacity:
+                    yield candidate
 
     def _depths(self, access: Access, loops: Sequence[LoopShape]) -> list[int]:
         natural = natural_depth(self.problem.dims_of(access), loops)
@@ -244,7 +249,7 @@ class _Builder:
         for depth in range(natural, -1, -1):
             home = self.homes[access]
             placed = place_access(self.problem, access, loops, self.tiles, home, self.memory, depth=depth)
-            if buffer_bytes(placed) > capacity:
+            if buffer_bytes(replace(placed, copies=1)) > capacity:
                 break
             depths.append(depth)
         return depths or [natural]
@@ -305,6 +310,18 @@ class _Builder:
                 at = depths.get(term) if access == term else None
                 placed = place_access(problem, access, loops, self.tiles, home, self.memory, depth=at)
                 placements.setdefault(access, placed)
+
+
+def _single_buffered(sketch: Sketch, factors: Sequence[Access]) -> Iterator[Sketch]:
+    """The same with one buffer for a factor that is copied seldom: larger blocks fit, at the price of waiting for
+    them.
+    """
+    for factor in factors:
+        placed = sketch.placement(factor)
+        if placed is None or placed.depth == 0 or placed.through is not None or sketch.count(placed.depth) > SELDOM:
+            continue
+        alone = replace(placed, copies=1)
+        yield replace(sketch, placements=tuple(alone if p is placed else p for p in sketch.placements))
 
 
 def _trips(problem: Problem, loops: Sequence[LoopShape]) -> tuple[float, ...]:

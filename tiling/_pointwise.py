@@ -251,15 +251,11 @@ class _Builder:
         if not missing:
             return value
         dims = tuple(d for d in self.problem.dims if d in term_dims(self.problem, value) or d in missing)
-        copies = copy_specs(
-            self.problem.machine, self.memory, self.memory, element, _term_dtype(self.problem, value)
-        )
+        copies = copy_specs(self.problem.machine, self.memory, self.memory, element, _term_dtype(self.problem, value))
         spec, form = next(copies)
         temp = Temp("spread", dims, element)
         body = spec.forms[form]
-        op = MicroOp(
-            spec.name, form, spec.engines[0], ((moved_operand(body).name, value),), temp, body.target.name
-        )
+        op = MicroOp(spec.name, form, spec.engines[0], ((moved_operand(body).name, value),), temp, body.target.name)
         self.ops.append(replace(with_lanes(self.problem, op, self.tiles, self.partition), depth=len(self.loops)))
         return temp
 

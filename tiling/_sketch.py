@@ -123,9 +123,9 @@ def _copy_cost(sketch: Sketch, p: SketchPlacement, access: Access) -> PlacementC
     if p.partition is not None and p.partition not in p.sizes:
         points *= p.partition_tile
     run = contiguous_run(problem, p, access)
-    return PlacementCost(
-        sketch.count(p.depth), max(1, points // max(1, run)), run * element_bytes, p.direction == "store"
-    )
+    exposed = p.copies == 1 and p.depth > 0
+    rows = max(1, points // max(1, run))
+    return PlacementCost(sketch.count(p.depth), rows, run * element_bytes, p.direction == "store", exposed)
 
 
 def contiguous_run(problem: Problem, p: SketchPlacement, access: Access) -> int:
