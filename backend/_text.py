@@ -78,7 +78,7 @@ def _kernel(k: Kernel) -> list[str]:
     for d in k.dims:
         lines.append(f"  dim {d.name}: {d.extent_hint} points, tile {d.tile}{', reduced' if d.reduced else ''}")
     for loop in k.loops:
-        lines.append(f"  loop {loop.var}: {loop.dim} in steps of {loop.step}")
+        lines.append(f"  loop {loop.var}: {loop.dim} in steps of {loop.step}, about {loop.trips_hint:g} times")
     for p in k.placements:
         sizes = ", ".join(f"{s.dim} {s.size}" for s in p.spans)
         via = f", transposed through {p.through}" if p.through else ""

@@ -29,14 +29,13 @@ class OpCost:
 
 @dataclass(frozen=True, slots=True)
 class PlacementCost:
-    """`count` copies between device memory and the chip, `rows` runs of `row_bytes` bytes each; `is_store`
-    direction.  is_exposed: there is one buffer only, so that no work runs beside the copy.
+    """`count` copies between device memory and the chip, `rows` runs of `row_bytes` bytes each.
+    is_exposed: there is one buffer only, so that no work runs beside the copy.
     """
 
     count: float
     rows: float
     row_bytes: float
-    is_store: bool
     is_exposed: bool = False
 
 

@@ -49,7 +49,6 @@ class Sketch:
     ops: tuple[MicroOp, ...]
     placements: tuple[SketchPlacement, ...]
     accumulator: Temp | None = None
-    needs_masks: tuple[Access, ...] = ()
     trips: tuple[float, ...] = field(default=())
 
     @property
@@ -125,7 +124,7 @@ def _copy_cost(sketch: Sketch, p: SketchPlacement, access: Access) -> PlacementC
     run = contiguous_run(problem, p, access)
     exposed = p.copies == 1 and p.depth > 0
     rows = max(1, points // max(1, run))
-    return PlacementCost(sketch.count(p.depth), rows, run * element_bytes, p.direction == "store", exposed)
+    return PlacementCost(sketch.count(p.depth), rows, run * element_bytes, exposed)
 
 
 def contiguous_run(problem: Problem, p: SketchPlacement, access: Access) -> int:

@@ -45,10 +45,6 @@ class Memory:
     def capacity_bytes(self) -> int:
         return self.partitions * self.bytes_per_partition
 
-    @property
-    def banks(self) -> int:
-        return self.bytes_per_partition // self.bank_bytes if self.bank_bytes else 0
-
 
 @dataclass(frozen=True, slots=True)
 class Engine:

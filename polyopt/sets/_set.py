@@ -224,10 +224,6 @@ class Set:
         kept = self.project_out([d for d in self.dims if d not in dims])
         return kept._reordered(dims)
 
-    def params_only(self) -> Set:
-        """The parameter values for which the set is not empty."""
-        return Set(self.isl.params().from_params())
-
     def rename(self, *, name: str | None = None, dims: Mapping[str, str] | None = None) -> Set:
         """Another tuple name, other dimension names."""
         result = rename_dims(self.isl, dims or {})
