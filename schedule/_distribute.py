@@ -1,9 +1,10 @@
 """Loop distribution into sequential loops around fully parallel statements.
 
-Level by level: the statements' dependence graph is split into strongly connected components.  A component without a remaining
-dependence is a leaf: all its remaining dimensions are parallel.  A component whose dependences are not carried by the present
-loop makes that loop parallel, to be placed anywhere.  Only a loop that carries a dependence of its component stays sequential.
-Source of the idea: Allen and Kennedy, "Automatic translation of FORTRAN programs to vector form", TOPLAS 1987.
+Level by level: the statements' dependence graph is split into strongly connected components.  A component without a
+remaining dependence is a leaf: all its remaining dimensions are parallel.  A component whose dependences are not
+carried by the present loop makes that loop parallel, to be placed anywhere.  Only a loop that carries a dependence of
+its component stays sequential. Source of the idea: Allen and Kennedy, "Automatic translation of FORTRAN programs to
+vector form", TOPLAS 1987.
 """
 
 from __future__ import annotations

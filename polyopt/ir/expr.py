@@ -35,9 +35,9 @@ __all__ = [
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
 APPLY_OPS: dict[str, int] = {
-    **{op: 2 for op in ("+", "-", "*", "/", "**", "min", "max", "and", "or", *COMPARISONS)},
-    **{op: 1 for op in ("neg", "not", "abs", "exp", "log", "sin", "cos", "sqrt", "rsqrt", "tanh", "sigmoid", "erf")},
-    **{op: 1 for op in ("gelu", "gelu_tanh", "silu", "relu", "floor")},
+    **dict.fromkeys(("+", "-", "*", "/", "**", "min", "max", "and", "or", *COMPARISONS), 2),
+    **dict.fromkeys(("neg", "not", "abs", "exp", "log", "sin", "cos", "sqrt", "rsqrt", "tanh", "sigmoid", "erf"), 1),
+    **dict.fromkeys(("gelu", "gelu_tanh", "silu", "relu", "floor"), 1),
     "select": 3,
 }
 """Operator name -> arity.  `select(c, a, b)` is `a if c else b`; `gelu` is the erf form."""

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import polyopt as po
-from polyopt.bench import SUITES, Workload
+from polyopt.bench import SUITES
 from polyopt.errors import InputError, InternalError, PluginError
 from polyopt.ir import Apply, Const, Scop
-from polyopt.machine import machine
 from polyopt.passes import Pass, Unit, parse_pipeline, pipeline_text
 from polyopt.pipeline import Compiled, compile, default_pipeline, find_pass
 from polyopt.schedule import check
