@@ -171,7 +171,7 @@ class Arithmetic:
         found: Array = np.asarray(value)
         if self.exact and found.dtype.kind in "fO" and found.size:
             limit = LARGEST_EXACT if found.dtype.kind == "f" else LARGEST_UNBOUNDED
-            if not np.abs(found).max() < limit:
+            if not np.max(np.abs(found)) < limit:
                 raise ProgramError(
                     f"exact mode met a value of {'2**53' if limit == LARGEST_EXACT else '2**65536'} or more",
                     help="use smaller integers as inputs or fewer steps",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from polyopt.errors import InputError, InternalError, ProgramError
-from polyopt.ir import dtype
+from polyopt.ir import dtype, substitute_expr
 from polyopt.ir.program import Instr, Loop, Node, Program, View
 from polyopt.machine import Body, Engine, InstructionSpec, Machine, Memory, OperandSpec
 from polyopt.sets import Affine, Constraint, Interval, interval, simplify
@@ -339,7 +339,7 @@ class _Builder:
         self.num_sites += 1
         return SitePlan(
             number=number,
-            instr=instr,
+            instr=instr if instr.value is None else replace(instr, value=substitute_expr(instr.value, self.sizes)),
             spec=spec,
             body=spec.forms[int(form) if form is not None else 0],
             engine=self.engines.get(instr.queue),

@@ -170,7 +170,7 @@ class Runner:
             offset = {**at, **{n: a for n, (a, _) in zip(self.site.lanes, box, strict=True)}}
             self.execute(target, regions, inside, offset, record)
             return
-        points = np.nonzero(holds)
+        points = np.nonzero(holds) if extents else ()
         regions = {n: self.gathered(v, points, numbers, at, record) for n, v in self.inputs.items()}
         target = self.gathered(self.output, points, numbers, at, record)
         if self.site.body.combine:

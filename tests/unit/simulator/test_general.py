@@ -279,6 +279,25 @@ def test_one_point_without_lanes() -> None:
         assert result.outputs["A"].tolist() == [5.0, 6.0, 7.0]
 
 
+def test_a_size_in_the_value() -> None:
+    lanes, views = {"i": var("N")}, {"O": view("O", (i,))}
+    p = program(
+        [tensor("O", ("N",), "output")],
+        [],
+        [instr("g", "general", "gpsimd", [("i", "p", lanes["i"])], views, value=Index(var("N") * 10 + i))],
+        ("N",),
+    )
+    assert simulate(p, TRN2, {}, {"N": 3}).outputs["O"].tolist() == [30, 31, 32]
+
+
+def test_exact_values_beyond_64_bits() -> None:
+    """A single cell that grows: counted with Python's integers, returned as they are."""
+    p = general(
+        [tensor("A", (), "inout")], {"i": 8}, {"O": view("A", ()), "A": view("A", ())}, apply("*", read("A"), read("A"))
+    )
+    assert simulate(p, TRN2, {"A": np.array(3)}, {}, mode="exact").outputs["A"][()] == 3**256
+
+
 def test_empty_box_and_empty_mask() -> None:
     never = (Constraint(i - 10),)
     for lanes, mask in (({"i": 0}, ()), ({"i": 3}, never)):

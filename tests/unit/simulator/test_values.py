@@ -29,7 +29,7 @@ from polyopt.machine import (
     operand_refs,
     scalar_refs,
 )
-from polyopt.sets import Constraint, var
+from polyopt.sets import Constraint, affine, var
 from polyopt.simulator import SimResult, simulate
 from polyopt.simulator._functions import contract
 from tests.unit.simulator.programs import (
@@ -474,6 +474,18 @@ def test_masked_gather() -> None:
     )
     x, i = normal(9, 4), np.array([8, 0, 3, 1])
     assert (run(p, X=x, I=i).outputs["Y"] == np.vstack([x[i], np.zeros((2, 4))])).all()
+
+
+def test_masked_gather_of_one_cell() -> None:
+    """Without lanes: the mask is all or nothing."""
+    cell = view("X", (0,), indirect=(0, view("I", (var("j"),))))
+    gather = instr(
+        "gather", "dma", "load0", (), {"O": view("Y", (var("j"),)), "A": cell}, mask=(Constraint(affine(1) - var("j")),)
+    )
+    tensors = [tensor("X", (5,), "input"), tensor("I", (3,), "input", "int32"), tensor("Y", (3,), "output")]
+    p = program(tensors, [], [loop("j", 3, gather)])
+    x, i = normal(5), np.array([4, 0, 3])
+    assert run(p, X=x, I=i).outputs["Y"].tolist() == [x[4], x[0], 0]
 
 
 def test_rotating_copies_and_accumulation() -> None:
