@@ -26,6 +26,7 @@ from polyopt.reference._part import Part
 from polyopt.reference._plan import Block, Leaf, PlanNode, Repeat, leaves, make_plan
 from polyopt.reference._reader import Store
 from polyopt.reference._scalar import Flat, Functions, compile_assign
+from polyopt.reference._waves import WaveRunner, is_poor
 
 __all__ = ["evaluate", "run_program"]
 
@@ -107,8 +108,20 @@ class _Machine:
         if isinstance(node, Block):
             return _block([self.runner(child) for child in node.children])
         if isinstance(node, Repeat):
-            return _repeat(node, self.runner(node.body))
+            run = _repeat(node, self.runner(node.body))
+            return run if self.algebra.scalar or not node.alone else self.waves(node, run)
         return self.leaf(node)
+
+    def waves(self, node: Repeat, run: Runner) -> Runner:
+        """The loop in waves, when its leaves run few instances at a time."""
+        inside = list(leaves(node))
+        if not is_poor([(x.part, x.sequential) for x in inside]):
+            return run
+        runners = [
+            LeafRunner(x.part, x.dims, x.sequential, self.algebra, self.store, self.tensors, None, listed=True)
+            for x in inside
+        ]
+        return WaveRunner(runners, node.outer, self.cells, run).run
 
     def leaf(self, leaf: Leaf) -> Runner:
         part = leaf.part

@@ -1,7 +1,7 @@
 """May the iterations of one level run in any order?  Decided from accesses and domains alone, at fixed sizes.
 
 Two accesses conflict when one writes and instances at *different* values of the level, but at the same values of all
-levels outside it, touch one cell.  Accesses that only combine into a tensor with one operator do not conflict.
+levels outside it, touch one cell.  Combinations into a tensor with one operator do not conflict with each other.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ def _uses(parts: Iterable[Part]) -> dict[str, list[Use]]:
 
 
 def _conflicts(uses: list[Use], outer: frozenset[str], name: str) -> bool:
-    kinds = {use for _, _, use in uses}
-    if kinds == {"read"} or (len(kinds) == 1 and kinds <= set(COMBINES)):
+    if all(use == "read" for _, _, use in uses):
         return False
-    distinct = list(dict.fromkeys(uses))
-    return any(
-        _may_meet(a, b, outer, name)
-        for a, b in combinations_with_replacement(distinct, 2)
-        if not (a[2] == "read" and b[2] == "read")
-    )
+    pairs = combinations_with_replacement(list(dict.fromkeys(uses)), 2)
+    return any(_may_meet(a, b, outer, name) for a, b in pairs if not _commute(a[2], b[2]))
+
+
+def _commute(a: str, b: str) -> bool:
+    """Two reads, or two combinations with one operator; a read between the latter meets one of them."""
+    return a == b and (a == "read" or a in COMBINES)
 
 
 def _may_meet(a: Use, b: Use, outer: frozenset[str], name: str) -> bool:

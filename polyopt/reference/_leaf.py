@@ -17,7 +17,7 @@ from polyopt.reference._algebra import Algebra, Value
 from polyopt.reference._cells import Array, CellError
 from polyopt.reference._node import Node, build_node, promote
 from polyopt.reference._part import Part
-from polyopt.reference._reader import Frame, LocatedError, Reader, Store, SuspiciousError
+from polyopt.reference._reader import Frame, LocatedError, PointFrame, Reader, Store, SuspiciousError
 from polyopt.reference._region import (
     BoolArray,
     Region,
@@ -33,7 +33,6 @@ from polyopt.reference._views import (
     Geometry,
     PointError,
     geometry,
-    instance_at,
     is_injective,
     strided,
     view_positions,
@@ -64,11 +63,13 @@ class LeafRunner:
         store: Store,
         tensors: Mapping[str, Tensor],
         scalar: Callable[[Env], None] | None,
+        *,
+        listed: bool = False,
     ) -> None:
         self.part, self.algebra, self.store, self.scalar = part, algebra, store, scalar
         self.plan = plan_region(part.domain, dims, sequential)
         self.repeated = bool(sequential)
-        self.reader = Reader(algebra, store, dims)
+        self.reader = Reader(algebra, store, dims, listed=listed)
         self.cells = store.cells[part.target.tensor]
         (self.node,) = promote((build_node(part.value, tensors),), self.cells.kind)
         self.target_names = frozenset().union(
@@ -90,6 +91,20 @@ class LeafRunner:
             self.region(region)
         except CellError as error:
             raise self.explain(error, error.env if isinstance(error, LocatedError) else region.env) from None
+
+    def run_listed(self, indices: Mapping[str, Array], count: int) -> None:
+        """Run `count` instances of which none writes a cell that another one touches.
+
+        indices: an array for every level and dimension.  The runner was made with `listed`.
+        """
+        frame = PointFrame(indices, count)
+        try:
+            if self.part.combine is None:
+                self.assign(frame, [], None)
+            else:
+                self.scatter(frame, [])
+        except LocatedError as error:
+            raise self.explain(error, error.env) from None
 
     def explain(self, error: CellError, env: Mapping[str, int]) -> Exception:
         cells = self.store.cells[error.tensor]
@@ -358,7 +373,7 @@ class LeafRunner:
         try:
             return compute()
         except PointError as error:
-            raise LocatedError(error, instance_at(error.point, frame.region)) from None
+            raise LocatedError(error, frame.instance(error.point)) from None
 
 
 def _names(access: Access) -> frozenset[str]:

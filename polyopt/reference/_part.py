@@ -25,7 +25,7 @@ class Part:
     """A statement without parameters.
 
     values: every iterator in terms of levels and `free`.  free: iterators no level has replaced.  domain: over levels
-    and free.  order: the levels still to come.
+    and free.  order: the levels still to come.  whole_order: all of them, in terms of the iterators.
     """
 
     position: int
@@ -34,6 +34,7 @@ class Part:
     free: tuple[str, ...]
     domain: Set
     order: tuple[Affine, ...]
+    whole_order: tuple[Affine, ...]
     target: Access
     value: Expr
     combine: str | None
@@ -79,7 +80,7 @@ def _part(scop: Scop, position: int, s: Statement, domain: Set, sizes: Mapping[s
     if combine is not None and not _is_reorderable(scop, target.tensor, value, combine):
         value, combine = Apply(combine, (Read(target), value)), None
     values = tuple((i, affine(i)) for i in s.iterators)
-    return Part(position, s.name, values, s.iterators, domain, order, target, value, combine)
+    return Part(position, s.name, values, s.iterators, domain, order, order, target, value, combine)
 
 
 def _find_combination(target: Access, value: Expr, combine: str | None) -> tuple[Expr, str | None]:

@@ -43,11 +43,16 @@ class Block:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repeat:
-    """For every value of level `name` from the smallest lower to the largest upper bound, in ascending order."""
+    """For every value of level `name` from the smallest lower to the largest upper bound, in ascending order.
+
+    outer: sequential levels around it.  alone: no level around it is a vector dimension.
+    """
 
     name: str
     bounds: tuple[tuple[Affine, Affine], ...]
     body: PlanNode
+    outer: tuple[str, ...]
+    alone: bool
 
 
 PlanNode = Leaf | Block | Repeat
@@ -123,7 +128,8 @@ class _Planner:
             return self.group(expanded, (*levels, Level(name, True)))
         known = tuple(v.name for v in levels if not v.vector)
         bounds = tuple(level_bounds(p, name, known) for p in bound)
-        return Repeat(name, bounds, self.group(bound, (*levels, Level(name, False))))
+        body = self.group(bound, (*levels, Level(name, False)))
+        return Repeat(name, bounds, body, known, len(known) == len(levels))
 
     def fresh_name(self, parts: Iterable[Part], levels: Sequence[Level]) -> str:
         """`L0`, `L1`, ...: no iterator has such a name in any of the parts."""

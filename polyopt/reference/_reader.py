@@ -18,6 +18,7 @@ from polyopt.reference._views import (
     LinearAccess,
     PointError,
     geometry,
+    instance_at,
     plan_access,
     raise_at,
     strided,
@@ -25,7 +26,7 @@ from polyopt.reference._views import (
 )
 from polyopt.sets import Affine
 
-__all__ = ["Frame", "LocatedError", "Reader", "Store", "SuspiciousError"]
+__all__ = ["Frame", "LocatedError", "PointFrame", "Reader", "Store", "SuspiciousError"]
 
 
 class SuspiciousError(Exception):
@@ -71,15 +72,33 @@ class Frame:
             self._indices = frame_indices(self.region)
         return self._indices
 
+    def instance(self, point: Sequence[int]) -> Mapping[str, int]:
+        """Levels and dimensions at a point of the arrays; () is the region's only point."""
+        return instance_at(point, self.region)
+
+
+class PointFrame(Frame):
+    """Listed points instead of a region: every level and dimension has an array of values along one axis."""
+
+    def __init__(self, indices: Mapping[str, Array], count: int) -> None:
+        super().__init__(Region(("point",), {"point": 0}, {"point": count}, (), (), (), {}))
+        self._indices = dict(indices)
+
+    def instance(self, point: Sequence[int]) -> Mapping[str, int]:
+        return {n: int(a[point[0] if point else 0]) for n, a in self.indices.items()}
+
 
 class Reader:
     """Evaluates right-hand sides over a frame."""
 
-    def __init__(self, algebra: Algebra, store: Store, dims: Sequence[str]) -> None:
-        self.algebra, self.store, self.dims = algebra, store, tuple(dims)
+    def __init__(self, algebra: Algebra, store: Store, dims: Sequence[str], *, listed: bool = False) -> None:
+        self.algebra, self.store, self.dims, self.listed = algebra, store, tuple(dims), listed
         self.plans: dict[Access, LinearAccess | None] = {}
 
     def plan(self, access: Access) -> LinearAccess | None:
+        """How the access moves along the dimensions, None when it has to be gathered; `listed` points always are."""
+        if self.listed:
+            return None
         if access not in self.plans:
             self.plans[access] = plan_access(access, self.dims)
         return self.plans[access]

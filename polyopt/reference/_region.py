@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from polyopt.reference._affine import Env, compile_affine, constraint_array
+from polyopt.reference._affine import Env, IntArray, compile_affine, constraint_array
 from polyopt.sets import Affine, Constraint, Set
 
 __all__ = [
@@ -24,11 +24,14 @@ __all__ = [
     "enter",
     "fix_dim",
     "frame_indices",
+    "list_points",
     "masks",
     "plan_region",
 ]
 
 BoolArray = npt.NDArray[np.bool_]
+LIST_LIMIT = 2**22
+"""Points of a box that are looked at together."""
 LOOP_LIMIT = 64
 """Python iterations that are worth getting rid of a constraint between dimensions."""
 
@@ -177,6 +180,21 @@ def _tighten(row: Row, low: dict[str, int], high: dict[str, int]) -> bool:
     else:
         high[d] = min(high[d], row.const // -c)
     return low[d] <= high[d]
+
+
+def list_points(region: Region) -> dict[str, IntArray]:
+    """Every point of the region in lexicographic order, as one array of values per dimension."""
+    if region.volume > LIST_LIMIT:
+        dim = max(region.dims, key=lambda d: region.size[d])
+        half = region.size[dim] // 2
+        parts = [
+            list_points(cut_dim(region, dim, region.low[dim], half)),
+            list_points(cut_dim(region, dim, region.low[dim] + half, region.size[dim] - half)),
+        ]
+        return {d: np.concatenate([p[d] for p in parts]) for d in region.dims}
+    cuts = masks(region, frame_indices(region))
+    inside = np.broadcast_to(reduce(np.logical_and, cuts) if cuts else np.True_, region.sizes)
+    return {d: k + region.low[d] for d, k in zip(region.dims, np.nonzero(inside), strict=True)}
 
 
 def dims_to_loop(region: Region) -> tuple[str, ...]:

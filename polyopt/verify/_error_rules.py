@@ -36,12 +36,12 @@ Function = Callable[..., Array]
 """The operation itself, on float64 arrays."""
 
 _SLACK = 2.0**-50
-"""Covers the rounding of these rules themselves, relative to the value."""
+"""Covers the rounding of differences of function values in the rules themselves, relative to the value."""
 
 FUNCTION_ULPS = 4
 """Unit roundoffs that a division or function may be off."""
 
-_MONOTONE = frozenset(("exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "floor", "relu"))
+_MONOTONE = frozenset(("exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf"))
 
 
 def nan_to_inf(bound: Array) -> Array:
@@ -91,9 +91,11 @@ def own_rounding(
         rounding = u * top
         reach = np.minimum(top, _sum_of_ends(args, errors, element))
     elif op == "*":
-        rounding = np.where(top == 0, 0.0, u * top + element.smallest_normal)
+        rounding = u * top + np.minimum(top, element.smallest_normal)
     else:
         rounding = FUNCTION_ULPS * u * _scale(op, top, args) + element.smallest_normal
+    if reach.size and float(reach.max()) <= largest_value(element):
+        return np.asarray(rounding)
     overflow = np.isfinite(values) & (reach > largest_value(element) * (1 + u))
     return np.where(overflow, np.inf, np.where(np.isinf(values) & (bound == 0), 0.0, rounding))
 
@@ -145,7 +147,7 @@ def _power(f: Function, v: Sequence[Array], e: Sequence[Array], y: Array) -> Arr
     reach = np.abs(a) + ea
     polynomial = np.abs(b) * f(reach, b - 1) * ea
     corners = reduce(np.maximum, [np.abs(f(a + i * ea, b + j * eb) - y) for i in (-1, 1) for j in (-1, 1)])
-    return np.where(whole, polynomial, np.where(a - ea > 0, corners, np.inf))
+    return np.where(whole, polynomial, np.where(a - ea > 0, corners + _SLACK * np.abs(y), np.inf))
 
 
 def _extreme(f: Function, v: Sequence[Array], e: Sequence[Array], y: Array) -> Array:
@@ -160,7 +162,12 @@ def _same(f: Function, v: Sequence[Array], e: Sequence[Array], y: Array) -> Arra
 
 def _monotone(f: Function, v: Sequence[Array], e: Sequence[Array], y: Array) -> Array:
     change = np.maximum(np.abs(f(v[0] + e[0]) - y), np.abs(f(v[0] - e[0]) - y))
-    return nan_to_inf(change)
+    return nan_to_inf(change + _SLACK * np.abs(y))
+
+
+def _step(f: Function, v: Sequence[Array], e: Sequence[Array], y: Array) -> Array:
+    """Monotone and computed without rounding."""
+    return np.asarray(np.maximum(np.abs(f(v[0] + e[0]) - y), np.abs(f(v[0] - e[0]) - y)))
 
 
 def _curved(slope: Callable[[Array], Array], curvature: float, lipschitz: float) -> Callable[..., Array]:
@@ -203,8 +210,12 @@ _RULES: dict[str, Callable[..., Array]] = {
     "gelu_tanh": _curved(_gelu_slope, 0.9, 1.13),
     "silu": _curved(_silu_slope, 0.5, 1.1),
     **dict.fromkeys(_MONOTONE, _monotone),
+    **dict.fromkeys(("floor", "relu"), _step),
 }
 
+
+_ZERO_WHEN_KNOWN = frozenset(("+", "-", "*", "neg", "abs"))
+"""Rules that give 0 for errors 0 by themselves, unless infinities meet."""
 
 EXACT = frozenset(("neg", "abs", "min", "max", "relu", "floor"))
 """Operations without a rounding of their own."""
@@ -214,8 +225,8 @@ def propagate(op: str, f: Function, v: Sequence[Array], e: Sequence[Array], y: A
     """The bound on |f(v') - y|, y = f(v), when |v' - v| <= e; infinite where that is unknown, 0 where all e are 0."""
     if all(not b.any() for b in e):
         return np.zeros(())
-    bound = _RULES[op](f, v, e, y)
+    bound = np.asarray(_RULES[op](f, v, e, y))
+    if op in _ZERO_WHEN_KNOWN and not np.isnan(bound).any():
+        return bound
     known = reduce(np.logical_and, [b == 0 for b in e])
-    if op not in EXACT:
-        bound = bound + _SLACK * np.abs(y)
     return np.asarray(np.where(known, 0.0, nan_to_inf(bound)))
