@@ -148,7 +148,10 @@ class Affine:
         return self.const + sum(c * _evaluate_atom(a, env) for a, c in self.terms)
 
     def text(self) -> str:
-        """Text that isl and INTERFACE.md's grammar both read; see `python` for Python's."""
+        """Text of the set language; isl reads a selection only as a whole entry of a map's range, and none inside it.
+
+        `python` gives what the grammar of subscripts and orders reads.
+        """
         return _text(self, python=False)
 
     def python(self) -> str:
@@ -421,4 +424,4 @@ def _atom_text(atom: Atom, *, python: bool) -> str:
     then, other = _text(atom.then, python=python), _text(atom.other, python=python)
     if python:
         return f"({then} if {' and '.join(c.python() for c in atom.conditions)} else {other})"
-    return f"(({' and '.join(c.text() for c in atom.conditions)}) ? ({then}) : ({other}))"
+    return f"({' and '.join(c.text() for c in atom.conditions)} ? ({then}) : ({other}))"
