@@ -84,9 +84,7 @@ def extend(inner: st.SearchStrategy[Both]) -> st.SearchStrategy[Both]:
             lambda parts: Both(maximum(*(p.expr for p in parts)), lambda env: max(p.value(env) for p in parts)),
             st.lists(inner, min_size=1, max_size=3),
         ),
-        st.builds(
-            choice, st.lists(st.builds(condition, inner, st.booleans()), min_size=1, max_size=2), inner, inner
-        ),
+        st.builds(choice, st.lists(st.builds(condition, inner, st.booleans()), min_size=1, max_size=2), inner, inner),
     )
 
 
@@ -222,7 +220,7 @@ def test_different_sums_are_different_values(a: tuple[int, ...], b: tuple[int, .
 def test_rules_of_arithmetic_are_equalities(a: Both, b: Both, c: Both, d: int, k: int) -> None:
     x, y, z = a.expr, b.expr, c.expr
     assert x + y == y + x and (x + y) + z == x + (y + z) and x - x == affine(0)
-    assert (x + y) * k == x * k + y * k and -(-x) == x
+    assert (x + y) * k == x * k + y * k and (-x) * -1 == x
     assert (x + k) // d == (x + k % d) // d + k // d
     assert x - (x // d) * d == x % d
     assert x // 1 == x and x % 1 == affine(0)
