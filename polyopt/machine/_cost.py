@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from polyopt.errors import MachineFileError
+from polyopt.errors import MachineFileError, nearest
 
 __all__ = ["CostFormula", "OperandKind"]
 
@@ -47,17 +47,12 @@ class CostFormula:
     text: str
 
     def check(self, lanes: tuple[str, ...], operands: tuple[str, ...], where: str) -> None:
-        """Raise MachineFileError unless the formula reads only `lanes`, `points` and `operands`."""
+        """Raise MachineFileError unless the formula is one and reads only `lanes`, `points` and `operands`."""
         try:
             tree = ast.parse(self.text, mode="eval")
         except SyntaxError as error:
             raise MachineFileError(f"{where}: cannot read the cost formula {self.text!r}") from error
-        allowed = {*lanes, *operands, "points", "max", "min"}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Name) and node.id not in allowed:
-                raise MachineFileError(f"{where}: unknown name {node.id!r} in {self.text!r}; known: {sorted(allowed)}")
-            if isinstance(node, ast.Attribute) and node.attr not in ("dtype", "memory"):
-                raise MachineFileError(f"{where}: operands have .dtype and .memory, not .{node.attr}")
+        _Checker(frozenset((*lanes, "points")), frozenset(operands), f"{where}: {self.text!r}").number(tree.body)
 
     def evaluate(self, lanes: Mapping[str, Number], operands: Mapping[str, OperandKind]) -> Number:
         """Cycles for lane extents (numbers or arrays) and operand kinds; a missing lane counts 1."""
@@ -67,6 +62,65 @@ class CostFormula:
         """The formula with dtypes and memories fixed: a function of the lane extents."""
         body = ast.parse(self.text, mode="eval").body
         return lambda lanes: _evaluate(body, lanes, operands)
+
+
+@dataclass(frozen=True, slots=True)
+class _Checker:
+    """Refuses what `_evaluate` and `_truth` would not read, in branches that are seldom taken too."""
+
+    lanes: frozenset[str]
+    operands: frozenset[str]
+    where: str
+
+    def number(self, node: ast.expr) -> None:
+        if isinstance(node, ast.Name):
+            if node.id not in self.lanes:
+                raise MachineFileError(f"{self.where}: unknown name {node.id!r}{nearest(node.id, self.lanes)}")
+        elif isinstance(node, ast.BinOp) and type(node.op) in _OPS:
+            self.number(node.left)
+            self.number(node.right)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("max", "min"):
+            if node.keywords or not node.args:
+                raise self.error(node)
+            for a in node.args:
+                self.number(a)
+        elif isinstance(node, ast.IfExp):
+            self.truth(node.test)
+            self.number(node.body)
+            self.number(node.orelse)
+        elif not (isinstance(node, ast.Constant) and type(node.value) in (int, float)):
+            raise self.error(node)
+
+    def truth(self, node: ast.expr) -> None:
+        if isinstance(node, ast.BoolOp):
+            for v in node.values:
+                self.truth(v)
+            return
+        if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+            raise self.error(node)
+        self.property(node.left)
+        right = node.comparators[0]
+        single = isinstance(node.ops[0], (ast.Eq, ast.NotEq))
+        texts = [right] if single else right.elts if isinstance(right, ast.Tuple) else []
+        known = single or isinstance(node.ops[0], ast.In)
+        if not known or not texts or not all(isinstance(t, ast.Constant) and isinstance(t.value, str) for t in texts):
+            raise self.error(node)
+
+    def property(self, node: ast.expr) -> None:
+        if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+            raise self.error(node)
+        if node.value.id not in self.operands:
+            raise MachineFileError(
+                f"{self.where}: unknown operand {node.value.id!r}{nearest(node.value.id, self.operands)}"
+            )
+        if node.attr not in ("dtype", "memory"):
+            raise MachineFileError(f"{self.where}: operands have .dtype and .memory, not .{node.attr}")
+
+    def error(self, node: ast.expr) -> MachineFileError:
+        return MachineFileError(
+            f"{self.where}: cannot read {ast.unparse(node)!r}",
+            help="a cost is + - * / // min max of lanes and numbers, or a choice by an operand's dtype or memory",
+        )
 
 
 def _evaluate(node: ast.expr, lanes: Mapping[str, Number], operands: Mapping[str, OperandKind]) -> Number:

@@ -23,12 +23,16 @@ from polyopt.machine._model import (
     OperandSpec,
     Transfer,
 )
-from polyopt.machine._pattern import parse_body
+from polyopt.machine._pattern import Body, operand_refs, parse_body, scalar_refs
 from polyopt.registry import Registry
 
 __all__ = ["load_machine", "machine", "machine_names"]
 
 Node = Mapping[str, Any]
+
+MEMORY_KINDS = ("device", "scratchpad", "accumulator")
+INSTRUCTION_KINDS = ("compute", "transfer", "general")
+ACCUMULATES = ("never", "flag")
 
 MACHINES = Registry("polyopt.machines", {"trn2": "polyopt.machine.data:trn2"})
 
@@ -73,18 +77,22 @@ class _Loader:
     def __init__(self, where: str) -> None:
         self.where = where
         self.figures: list[tuple[str, Figure]] = []
+        self.memories: tuple[str, ...] = ()
+        self.streams: tuple[str, ...] = ()
+        self.dtypes: tuple[str, ...] = ()
 
     def machine(self, data: Any) -> Machine:
         keys = ("machine", "title", "dtypes", "peaks", "memories", "engines", "transfer")
         more = ("semaphore_ns", "startup_ns", "instructions")
         node = self.mapping(data, (*keys, *more), (*keys, *more), "")
-        memories = tuple(self.memory(n, m) for n, m in node["memories"].items())
-        engines = tuple(self.engine(n, e) for n, e in node["engines"].items())
+        memories = tuple(self.memory(n, m) for n, m in self.table(node["memories"], "memories"))
+        self.memories, self.dtypes = tuple(m.name for m in memories), tuple(node["dtypes"])
+        engines = tuple(self.engine(n, e) for n, e in self.table(node["engines"], "engines"))
         transfer = self.transfer(node["transfer"])
-        peaks = {d: self.figure(f, f"peaks.{d}") for d, f in node["peaks"].items()}
-        streams = [e.name for e in engines] + list(transfer.queues)
-        names = [m.name for m in memories]
-        specs = tuple(self.instruction(n, s, streams, names) for n, s in node["instructions"].items())
+        self.streams = (*(e.name for e in engines), *transfer.queues)
+        peaks = {d: self.figure(f, f"peaks.{d}") for d, f in self.table(node["peaks"], "peaks")}
+        self.names(peaks, self.dtypes, "peaks")
+        specs = tuple(self.instruction(n, s) for n, s in self.table(node["instructions"], "instructions"))
         return Machine(
             name=str(node["machine"]),
             title=str(node["title"]),
@@ -93,7 +101,7 @@ class _Loader:
             transfer=transfer,
             instructions=specs,
             peaks=MappingProxyType(peaks),
-            dtypes=tuple(node["dtypes"]),
+            dtypes=self.dtypes,
             semaphore_ns=self.figure(node["semaphore_ns"], "semaphore_ns"),
             startup_ns=self.figure(node["startup_ns"], "startup_ns"),
             figures=tuple(self.figures),
@@ -106,9 +114,10 @@ class _Loader:
         def number(key: str, default: float) -> float:
             return self.figure(node[key], f"memories.{name}.{key}") if key in node else default
 
+        self.one_of(node["kind"], MEMORY_KINDS, f"memories.{name}.kind")
         return Memory(
             name=name,
-            kind=str(node["kind"]),
+            kind=node["kind"],
             partitions=int(number("partitions", 1)),
             bytes_per_partition=int(number("bytes_per_partition", 0)),
             bank_bytes=int(number("bank_bytes", 0)),
@@ -124,8 +133,8 @@ class _Loader:
         return Engine(
             name=name,
             clock_ghz=self.figure(node["clock_ghz"], f"engines.{name}.clock_ghz"),
-            reads=tuple(node["reads"]),
-            writes=tuple(node["writes"]),
+            reads=self.names(node["reads"], self.memories, f"engines.{name}.reads"),
+            writes=self.names(node["writes"], self.memories, f"engines.{name}.writes"),
             overhead_cycles=int(self.figure(overhead, f"engines.{name}.overhead_cycles")) if overhead else 0,
         )
 
@@ -138,52 +147,69 @@ class _Loader:
             bytes_per_ns=self.figure(node["bytes_per_ns"], "transfer.bytes_per_ns"),
             descriptor_ns=self.figure(node["descriptor_ns"], "transfer.descriptor_ns"),
             latency_ns=self.figure(node["latency_ns"], "transfer.latency_ns"),
-            reads=tuple(node["reads"]),
-            writes=tuple(node["writes"]),
+            reads=self.names(node["reads"], self.memories, "transfer.reads"),
+            writes=self.names(node["writes"], self.memories, "transfer.writes"),
         )
 
-    def instruction(self, name: str, data: Any, streams: list[str], memories: list[str]) -> InstructionSpec:
+    def instruction(self, name: str, data: Any) -> InstructionSpec:
         where = f"instructions.{name}"
         needed = ("engines", "lanes", "forms", "operands", "cycles", "source", "tag")
         more = ("kind", "ops", "scalars", "accumulate", "accumulate_dtype", "maskable")
         node = self.mapping(data, (*needed, *more), needed, where)
         self.one_of(node["tag"], TAGS, f"{where}.tag")
-        for e in node["engines"]:
-            self.one_of(e, streams, f"{where}.engines")
-        ops = {k: tuple(v) for k, v in node.get("ops", {}).items()}
+        kind, accumulate = node.get("kind", "compute"), node.get("accumulate", "never")
+        self.one_of(kind, INSTRUCTION_KINDS, f"{where}.kind")
+        self.one_of(accumulate, ACCUMULATES, f"{where}.accumulate")
+        lanes = tuple(self.lane(n, m, where) for n, m in self.table(node["lanes"], f"{where}.lanes"))
+        ops = {k: tuple(v) for k, v in self.table(node.get("ops", {}), f"{where}.ops")}
         scalars = tuple(node.get("scalars", ()))
         label = f"{self.where}: {where}"
         forms = tuple(parse_body(t, ops=ops, scalars=scalars, where=label) for t in node["forms"])
-        operands = tuple(self.operand(n, o, memories, where) for n, o in node["operands"].items())
+        names = tuple(lane.name for lane in lanes)
+        specified = self.table(node["operands"], f"{where}.operands")
+        operands = tuple(self.operand(n, o, names, f"{where}.operands.{n}") for n, o in specified)
+        for form in forms:
+            self.form(form, tuple(o.name for o in operands), names, where)
         formula = CostFormula(str(node["cycles"]))
-        formula.check(tuple(node["lanes"]), tuple(o.name for o in operands), label)
+        formula.check(names, tuple(o.name for o in operands), label)
         self.figures.append((f"{where}.cycles", Figure(0.0, formula.text, str(node["source"]), str(node["tag"]))))
         return InstructionSpec(
             name=name,
-            engines=tuple(node["engines"]),
-            lanes=tuple(LaneSpec(n, m) for n, m in node["lanes"].items()),
+            engines=self.names(node["engines"], self.streams, f"{where}.engines"),
+            lanes=lanes,
             forms=forms,
             operands=operands,
             cycles=formula,
-            kind=str(node.get("kind", "compute")),
-            accumulate=str(node.get("accumulate", "never")),
+            kind=kind,
+            accumulate=accumulate,
             accumulate_dtype=str(node.get("accumulate_dtype", "float32")),
             maskable=bool(node.get("maskable", False)),
             source=str(node["source"]),
             tag=str(node["tag"]),
         )
 
-    def operand(self, name: str, data: Any, memories: list[str], where: str) -> OperandSpec:
+    def lane(self, name: str, limit: Any, where: str) -> LaneSpec:
+        if limit is not None and (type(limit) is not int or limit < 1):
+            raise MachineFileError(f"{self.where}: {where}.lanes.{name} is {limit!r}, expected a count or null")
+        return LaneSpec(name, limit)
+
+    def form(self, form: Body, operands: tuple[str, ...], lanes: tuple[str, ...], where: str) -> None:
+        """Every operand, scalar and lane of a body is declared."""
+        refs = (form.target, *operand_refs(form.value))
+        self.names([r.name for r in (*refs, *scalar_refs(form.value))], operands, f"{where}.forms: an operand")
+        self.names([n for r in refs for n in r.lanes], lanes, f"{where}.forms: a lane")
+
+    def operand(self, name: str, data: Any, lanes: tuple[str, ...], where: str) -> OperandSpec:
         keys = ("memories", "partition", "dtypes", "single_bank")
-        node = self.mapping(data, keys, ("memories", "dtypes"), f"{where}.operands.{name}")
-        for m in node["memories"]:
-            self.one_of(m, memories, f"{where}.operands.{name}.memories")
+        node = self.mapping(data, keys, ("memories", "dtypes"), where)
         partition = node.get("partition")
+        if partition is not None:
+            self.one_of(partition, lanes, f"{where}.partition")
         return OperandSpec(
             name=name,
-            memories=tuple(node["memories"]),
-            partition=None if partition is None else str(partition),
-            dtypes=tuple(node["dtypes"]),
+            memories=self.names(node["memories"], self.memories, f"{where}.memories"),
+            partition=partition,
+            dtypes=self.names(node["dtypes"], self.dtypes, f"{where}.dtypes"),
             single_bank=bool(node.get("single_bank", False)),
         )
 
@@ -207,6 +233,18 @@ class _Loader:
             if key not in data:
                 raise MachineFileError(f"{self.where}: {path or 'the file'} lacks the key {key!r}")
         return data
+
+    def table(self, data: Any, path: str) -> Iterable[tuple[str, Any]]:
+        """The entries of a mapping whose keys are free names."""
+        if not isinstance(data, Mapping):
+            raise MachineFileError(f"{self.where}: {path} is not a mapping")
+        return data.items()
+
+    def names(self, data: Iterable[str], known: Iterable[str], path: str) -> tuple[str, ...]:
+        """A list of known names."""
+        for name in data:
+            self.one_of(name, known, path)
+        return tuple(data)
 
     def one_of(self, value: Any, known: Iterable[str], path: str) -> None:
         if value not in tuple(known):
