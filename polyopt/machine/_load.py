@@ -196,7 +196,8 @@ class _Loader:
     def form(self, form: Body, operands: tuple[str, ...], lanes: tuple[str, ...], where: str) -> None:
         """Every operand, scalar and lane of a body is declared."""
         refs = (form.target, *operand_refs(form.value))
-        self.names([r.name for r in (*refs, *scalar_refs(form.value))], operands, f"{where}.forms: an operand")
+        used = [*(r.name for r in refs), *(r.name for r in scalar_refs(form.value))]
+        self.names(used, operands, f"{where}.forms: an operand")
         self.names([n for r in refs for n in r.lanes], lanes, f"{where}.forms: a lane")
 
     def operand(self, name: str, data: Any, lanes: tuple[str, ...], where: str) -> OperandSpec:
