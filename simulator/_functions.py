@@ -15,7 +15,7 @@ import numpy as np
 
 from polyopt.errors import ProgramError
 from polyopt.ir import COMPARISONS, DType, dtype
-from polyopt.ir.standins import standin, standin_call, standin_constant
+from polyopt.ir.standins import canonical, standin, standin_call, standin_constant
 from polyopt.simulator._result import Array
 
 __all__ = ["REDUCERS", "Arithmetic", "contract"]
@@ -100,8 +100,9 @@ _FLOAT: dict[str, Callable[[Array], Array]] = {
 class Arithmetic:
     """How values are loaded, computed and stored.
 
-    exact: integers only, stand-ins for what is not exact on them.  Float types are then held in float64, or with
-    `unbounded` as Python integers in object arrays; what gets too large raises ProgramError with id `exact-range`.
+    exact: integers only, floats modulo a prime, stand-ins for what is not exact on integers.  Float types are then held
+    in float64, or with `unbounded` as Python integers in object arrays; a single operation that leaves these raises
+    ProgramError with id `exact-range`.
     """
 
     __slots__ = ("exact", "functions", "unbounded")
@@ -157,7 +158,7 @@ class Arithmetic:
         if kind.name == "bool":
             return np.asarray(value != 0).astype(np.int64)
         if kind.is_float:
-            return self.promote((self.fitting(value),), to_float=True)[0]
+            return self.promote((value,), to_float=True)[0]
         if value.dtype == object:
             value = (value + 2**63) % 2**64 - 2**63
         return np.asarray(value.astype(np.int64).astype(kind.numpy).astype(np.int64))
@@ -195,7 +196,8 @@ class Arithmetic:
         if isinstance(value, int):
             value = standin_constant(value)
         value = np.asarray(value)
-        return np.asarray(value.astype(np.int64) if value.dtype.kind == "b" else value, self.wide)
+        value = value.astype(np.int64) if value.dtype.kind == "b" else self.fitting(value)
+        return np.asarray(canonical(value), self.wide)
 
     def apply(self, op: str, *args: Value) -> Value:
         """`op` of APPLY_OPS on values; select is not lazy here."""
@@ -209,7 +211,11 @@ class Arithmetic:
             a, b = self.promote(args[1:])
             return np.where(truth(args[0]), a, b)
         result = self.number(op, *args)
-        return self.fitting(result) if self.exact else result
+        return self.reduced(result) if self.exact else result
+
+    def reduced(self, result: Array) -> Array:
+        """A float result of exact mode as the representative that stands for it."""
+        return np.asarray(canonical(self.fitting(result)), result.dtype) if result.dtype.kind in "fO" else result
 
     def number(self, op: str, *args: Value) -> Array:
         """`op` with a number as its result."""
@@ -255,15 +261,32 @@ class Arithmetic:
         if self.exact and combine == "+":
             count = math.prod(value.shape[k] for k in axes)
             self.fitting(np.float64(largest(value) * count if value.dtype == np.float64 else 0))
-        return np.asarray(REDUCERS[combine].reduce(value, axis=axes, keepdims=True), value.dtype)
+        if self.exact and combine == "*" and value.dtype.kind in "fO":
+            return self.product(value, axes)
+        result = np.asarray(REDUCERS[combine].reduce(value, axis=axes, keepdims=True), value.dtype)
+        return self.reduced(result) if self.exact else result
+
+    def product(self, value: Array, axes: tuple[int, ...]) -> Array:
+        """The product over `axes` in exact mode, reduced after every factor."""
+        total = value
+        for axis in axes:
+            slices = np.split(total, total.shape[axis], axis=axis) if total.shape[axis] else []
+            total = np.ones([1 if k == axis else n for k, n in enumerate(total.shape)], value.dtype)
+            for factor in slices:
+                total = self.reduced(total * factor)
+        return total
 
     def fold_groups(self, combine: str, start: Array, groups: Array, values: Array) -> Array:
         """`start[g] = start[g] combine v` for every (g, v) in order; start and values of one type."""
         total = start.copy()
         if self.exact and combine == "+" and total.dtype == np.float64:
             self.fitting(np.float64(largest(total) + float(np.abs(values).sum())))
+        if self.exact and combine == "*" and total.dtype.kind in "fO":
+            for g, v in zip(groups, values, strict=True):
+                total[g] = self.reduced(np.asarray(total[g] * v))
+            return total
         REDUCERS[combine].at(total, groups, values)
-        return self.fitting(total)
+        return self.reduced(total) if self.exact else total
 
     def sum_of_products(self, a: Array, b: Array, axes: tuple[int, ...], repeats: int) -> Array:
         """`repeats` times the sum of a * b over `axes`, which stay with extent 1; a and b of one type."""
@@ -272,10 +295,10 @@ class Arithmetic:
         bound = largest(a) * largest(b) * repeats * math.prod(max(a.shape[k], b.shape[k]) for k in axes)
         if bound < LARGEST_EXACT:
             product = contract(a.astype(np.float64), b.astype(np.float64), axes) * repeats
-            return np.asarray(product.astype(np.int64).astype(a.dtype))
+            return self.reduced(np.asarray(product.astype(np.int64).astype(a.dtype)))
         if a.dtype == np.float64:
             self.fitting(np.float64(bound))
-        return np.asarray(contract(a, b, axes) * repeats, a.dtype)
+        return self.reduced(np.asarray(contract(a, b, axes) * repeats, a.dtype))
 
 
 def largest(value: Array) -> Any:

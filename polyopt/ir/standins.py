@@ -1,11 +1,14 @@
 """Exact integer stand-ins for scalar functions: two executions agree bit for bit or they do different things.
 
+Floats are then the integers modulo the prime FIELD, every result written as the representative nearest to zero
+(`canonical`): no chain of sums and products grows, and reordering them changes nothing.  Integer types stay integers.
+
 In exact mode inputs are small non-zero integers, `+ - * min max abs neg relu floor` and comparisons are what they are,
 and every other operation is replaced by a fixed integer function from this table.  A stand-in takes Python integers and
 numpy arrays of int64, object or float64 (holding integers below 2**53) alike, and gives the same integers for each.
 
-- They keep numbers small: functions reduce their argument modulo 11 or 13 first, so that a chain of layers grows only
-  through its sums and products (values up to 12; `a / b` and `silu` multiply by at most 11).
+- They give small numbers: functions reduce their argument modulo 11 or 13 (values up to 12; `a / b` and `silu` multiply
+  by at most 11).
 - They respect the identities by which an operation may be taken apart: `a / b = a * (1 / b)`, `rsqrt(x) = 1 / sqrt(x)`,
   `sigmoid(x) = 1 / (1 + exp(-x))`, `silu(x) = x * sigmoid(x)`, `x * 0.25 = x / 4`, `a ** 2 = a * a`, odd functions are
   odd, `exp(0) = 1`.  They do not respect `exp(a + b) = exp(a) * exp(b)`.
@@ -22,16 +25,28 @@ import numpy as np
 
 from polyopt.errors import nearest
 
-__all__ = ["INFINITY", "STANDINS", "standin", "standin_call", "standin_constant"]
+__all__ = ["FIELD", "INFINITY", "STANDINS", "canonical", "standin", "standin_call", "standin_constant"]
 
-INFINITY = 2**20
-"""Stands for inf; constants are clipped to +-INFINITY, so -inf stays below every small value."""
+FIELD = 4_194_319
+"""A prime a little above 2**22: products of two values stay below 2**42, sums of a thousand products below 2**53."""
+
+INFINITY = FIELD // 2
+"""Stands for inf: the largest representative; constants are clipped to +-INFINITY."""
 
 _MODULUS = 13
 _RECIPROCAL_MODULUS = 11
 
 Number = Any
 """A Python integer or a numpy array."""
+
+
+def canonical(x: Number) -> Number:
+    """The representative of x modulo FIELD that is nearest to zero; the same type comes out.
+
+    >>> canonical(FIELD - 1), canonical(5), canonical(-FIELD - 7)
+    (-1, 5, -7)
+    """
+    return (x + FIELD // 2) % FIELD - FIELD // 2
 
 
 def _reciprocal(x: Number) -> Number:

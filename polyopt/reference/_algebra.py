@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polyopt.ir import DType, dtype
-from polyopt.ir.standins import STANDINS, standin_call, standin_constant
+from polyopt.ir.standins import STANDINS, canonical, standin_call, standin_constant
 from polyopt.reference._cells import Array, Cells, round_array, truncate_array, wrap_array
 from polyopt.reference._contract import contract, magnitude
 from polyopt.reference._node import Node, dtype_kind
@@ -312,7 +312,7 @@ class Float64Algebra:
 
 
 class ExactAlgebra(Float64Algebra):
-    """Integers of any size: int64 arrays while magnitudes allow, arrays of Python integers beyond."""
+    """Integers, floats modulo a prime: int64 arrays, of Python integers where one operation might leave 64 bits."""
 
     mode = "exact"
 
@@ -324,13 +324,19 @@ class ExactAlgebra(Float64Algebra):
         return (self._apply(node, [a[0] for a in args]),)
 
     def _apply(self, node: Node, args: list[Array]) -> Array:
+        if node.op == "cast":
+            return self._convert(args[0], dtype(node.payload))
+        if any(n.kind == "float" for n in (node, *node.args)):
+            args = [_representative(a) for a in args]
         common = _apply_common(node, args)
         if common is not None:
             return common
-        if node.op == "cast":
-            return self._convert(args[0], dtype(node.payload))
         if node.kind != "float":
             return apply_integer(node, args)
+        return _representative(self._in_field(node, args))
+
+    def _in_field(self, node: Node, args: list[Array]) -> Array:
+        """An operator on representatives, not reduced yet."""
         whole = [a.astype(np.int64) if a.dtype == np.bool_ else a for a in args]
         if node.op == "call" or node.op in STANDINS:
             small = all(a.dtype != object and magnitude(a) < _SMALL for a in whole)
@@ -344,7 +350,7 @@ class ExactAlgebra(Float64Algebra):
         if target == "bool":
             return _truth(values)
         whole = values if values.dtype == object else values.astype(np.int64)
-        return wrap_array(whole, element) if target == "int" else whole
+        return wrap_array(whole, element) if target == "int" else _representative(whole)
 
     def reduce(
         self, node: Node, combine: str, value: Value, mask: BoolArray | None, axes: Sequence[int], sizes: Sequence[int]
@@ -355,7 +361,12 @@ class ExactAlgebra(Float64Algebra):
             top = max(2, magnitude(values))
             fits = top * count < _SAFE if combine == "+" else count * math.log2(top) < 62
             values = values if fits else values.astype(object)
-        return (reduce_array(combine, values, mask, axes, sizes),)
+        return (_of_kind(node, reduce_array(combine, values, mask, axes, sizes)),)
+
+    def contract(
+        self, node: Node, factors: Sequence[Value], keep: Collection[int], sizes: Sequence[int], negative: bool
+    ) -> Value:
+        return (_of_kind(node, super().contract(node, factors, keep, sizes, negative)[0]),)
 
     def add(self, a: Value, b: Value) -> Value:
         return (np.add(*_widen("+", [a[0], b[0]])),)
@@ -365,18 +376,31 @@ class ExactAlgebra(Float64Algebra):
         if node.kind == "float" and combine in ("+", "*") and magnitude(values) > 1:
             fits = magnitude(values) * values.size < _SAFE if combine == "+" else False
             values = values if fits else values.astype(object)
-        return (_segments(combine, values, starts),)
+        return (_of_kind(node, _segments(combine, values, starts)),)
 
     def accumulate(
         self, cells: Cells, combine: str, old: Sequence[Array], new: Value, *, repeated: bool
     ) -> tuple[Array, ...]:
         operands = [old[0], new[0]]
         if cells.kind == "float":
-            operands = _widen(combine, operands)
+            operands = _widen(combine, [_representative(x) for x in operands])
         return (self._convert(np.asarray(COMBINERS[combine](*operands)), cells.tensor.element),)
 
     def store(self, cells: Cells, node: Node, value: Value) -> tuple[Array, ...]:
         return (self._convert(value[0], cells.tensor.element),)
+
+
+def _representative(values: Array) -> Array:
+    """Integers as the representatives of exact mode's floats; bools stay."""
+    if values.dtype == np.bool_:
+        return values
+    whole = np.asarray(canonical(values))
+    return whole.astype(np.int64) if whole.dtype == object else whole
+
+
+def _of_kind(node: Node, values: Array) -> Array:
+    """A result of summing up values of `node`."""
+    return _representative(values) if node.kind == "float" else values
 
 
 def _widen(op: str, args: list[Array]) -> list[Array]:

@@ -1,7 +1,8 @@
 """One instance after the other: statements compiled to Python functions of their iterators.
 
 float64 mode computes floats as IEEE double precision without traps (1/0 is inf, log(-1) is nan, min and max propagate
-nan); integers wrap at 64 bits.  exact mode computes with Python integers and the stand-ins of `polyopt.ir.standins`.
+nan); integers wrap at 64 bits.  exact mode computes with integers, floats modulo a prime, and the stand-ins of
+`polyopt.ir.standins`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from polyopt.errors import UnsupportedError
 from polyopt.ir import DTYPES, Access, Assign, DType, Indirect, Tensor, dtype
-from polyopt.ir.standins import STANDINS, standin_call, standin_constant
+from polyopt.ir.standins import STANDINS, canonical, standin_call, standin_constant
 from polyopt.reference._affine import Env, compile_affine
 from polyopt.reference._cells import CellError, wrap_int
 from polyopt.reference._node import Node, build_node, dtype_kind, promote
@@ -176,6 +177,8 @@ class _Compiler:
         return lambda env: value
 
     def function(self, node: Node) -> Callable[..., Any]:
+        if self.mode == "exact" and node.op != "cast" and any(n.kind == "float" for n in (node, *node.args)):
+            return _in_field(node)
         if node.op in _COMPARE:
             return _COMPARE[node.op]
         if node.op == "call":
@@ -184,8 +187,6 @@ class _Compiler:
             return storer(dtype(node.payload), node.args[0].kind, self.mode, rounding=True)
         if node.kind != "float":
             return _integer(node)
-        if self.mode == "exact":
-            return STANDINS.get(node.op) or _ARITHMETIC[node.op]
         return self.float_function(node)
 
     def float_function(self, node: Node) -> Callable[..., Any]:
@@ -203,8 +204,6 @@ class _Compiler:
         return _ARITHMETIC[op]
 
     def call(self, name: str) -> Callable[..., Any]:
-        if self.mode == "exact":
-            return lambda *args: standin_call(name, *map(int, args))
         if name not in self.functions:
             raise missing_function(name)
         function = self.functions[name]
@@ -247,6 +246,18 @@ class _Compiler:
         return lambda env: int(index(env)) + offset(env)
 
 
+def _in_field(node: Node) -> Callable[..., Any]:
+    """An operator of exact mode with a float among its operands or as its result: floats are integers modulo FIELD."""
+    if node.op in _COMPARE:
+        compare = _COMPARE[node.op]
+        return lambda a, b: compare(canonical(int(a)), canonical(int(b)))
+    if node.op == "call":
+        name = node.payload
+        return lambda *args: canonical(standin_call(name, *(canonical(int(a)) for a in args)))
+    function = STANDINS.get(node.op) or _ARITHMETIC[node.op]
+    return lambda *args: canonical(function(*(canonical(int(a)) for a in args)))
+
+
 def _logic(op: str, args: list[Value]) -> Value:
     if op == "not":
         (only,) = args
@@ -284,7 +295,7 @@ def storer(element: DType, kind: str, mode: str, *, rounding: bool) -> Callable[
         whole = _truncate if kind == "float" and mode == "float64" else int
         return lambda v: wrap_int(whole(v), element)
     if mode == "exact":
-        return int
+        return lambda v: canonical(int(v))
     if not rounding or element.name == "float64":
         return float
     return lambda v: _rounded(float(v), element)
