@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from polyopt.errors import UnsupportedError
 from polyopt.ir import Access, Apply, Cast, Const, Expr, Index, Read, dtype, expr_iterators
 from polyopt.ir.mapping import MicroOp, Temp, Term
@@ -85,6 +87,11 @@ def cover_value(cover: Cover, expr: Expr, target: Access | None, element: str) -
     expr = stripped(expr, cover.dtypes)
     if isinstance(expr, Cast) and expr.dtype == "bool":
         expr = Apply("!=", (expr.arg, Const(0)))
+    if isinstance(expr, Cast) and isinstance(expr.arg, Const):
+        rounded = _rounded_constant(cover, expr.arg, expr.dtype)
+        if target is None or isinstance(rounded, Const):
+            return rounded if target is None else cover_value(cover, rounded, target, element)
+        return _copy(cover, rounded, target, element)
     if isinstance(expr, Cast):
         element_inside = expr.dtype
         if target is None:
@@ -199,7 +206,7 @@ def _materialised(cover: Cover, term: Term) -> Term:
     return _cover_node_constant(cover, term, expr_dtype(term, cover.dtypes))
 
 
-def _cover_node_constant(cover: Cover, value: Const, element: str) -> Term:
+def _cover_node_constant(cover: Cover, value: Const, element: str) -> Temp:
     home = tuple(d for d in cover.dims if d == cover.partition)
     temp = cover.new_temp(home, element)
     spec = fill_spec(cover.machine, element, _pad(cover.machine))
@@ -207,6 +214,15 @@ def _cover_node_constant(cover: Cover, value: Const, element: str) -> Term:
     name = pattern.name if isinstance(pattern, ScalarRef) else ""
     cover.ops.append(MicroOp(spec.name, 0, spec.engines[0], (), temp, spec.forms[0].target.name, ((name, value),)))
     return temp
+
+
+def _rounded_constant(cover: Cover, value: Const, element: str) -> Const | Temp:
+    """A literal in an element type: itself when it is a value of that type, otherwise rounded in a tile."""
+    kind = dtype(element)
+    with np.errstate(all="ignore"):
+        rounded = np.asarray(value.value).astype(kind.numpy)
+    kept = float(rounded) if kind.is_float else int(rounded)
+    return Const(kept) if kept == value.value else _cover_node_constant(cover, value, element)
 
 
 def _pad(machine: Machine) -> str:
