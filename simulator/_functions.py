@@ -130,6 +130,10 @@ class Arithmetic:
         """The numpy type of floats in exact mode."""
         return np.dtype(object if self.unbounded else np.float64)
 
+    def given(self, values: Array, name: str) -> Array:
+        """What the caller gives for elements of type `name`; floats of exact mode as their representatives."""
+        return np.asarray(canonical(values)) if self.exact and dtype(name).is_float else values
+
     def load(self, raw: Array, name: str) -> Array:
         """Stored elements of type `name` as values to compute with."""
         kind = dtype(name)

@@ -132,7 +132,7 @@ def _load(plan: Plan, inputs: Mapping[str, Array], arithmetic: Arithmetic) -> St
         )
     store = Store(plan, arithmetic.element_type)
     for name in wanted:
-        store.load(name, np.asarray(inputs[name]))
+        store.load(name, arithmetic.given(np.asarray(inputs[name]), plan.arrays[name].dtype))
     return store
 
 

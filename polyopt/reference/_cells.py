@@ -1,8 +1,8 @@
 """Tensors while a program runs: storage, what was written, and the checks at both ends.
 
-float64 mode keeps float tensors in float64; exact mode keeps them as integers (int64, or Python integers once a value
-needs more).  Integer tensors are held in int64 and every store wraps to the element type (two's complement); a float
-stored to an integer tensor is cut off towards zero, inf and nan become 0; a bool tensor stores `value != 0`.
+float64 mode keeps float tensors in float64; exact mode keeps them as integers modulo a prime.  Integer tensors are
+held in int64 and every store wraps to the element type (two's complement); a float stored to an integer tensor is cut
+off towards zero, inf and nan become 0; a bool tensor stores `value != 0`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from polyopt.errors import InputError, UnsupportedError, nearest
 from polyopt.ir import DType, Scop, Tensor
+from polyopt.ir.standins import canonical
 from polyopt.reference._node import dtype_kind
 
 __all__ = [
@@ -157,7 +158,10 @@ def make_cells(
     for t in tensors:
         shape = t.sizes(sizes)
         if t.name in arrays:
-            cells[t.name] = Cells(t, shape, [arrays[t.name].copy(order="C")], None)
+            values = arrays[t.name].copy(order="C")
+            if mode == "exact" and dtype_kind(t.dtype) == "float":
+                values = canonical(values)
+            cells[t.name] = Cells(t, shape, [values], None)
         else:
             empty = np.zeros(shape, storage[dtype_kind(t.dtype)])
             cells[t.name] = Cells(t, shape, [empty], np.zeros(shape, np.bool_))
