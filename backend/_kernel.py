@@ -11,6 +11,7 @@ from polyopt.backend._copies import emit_load, emit_store
 from polyopt.backend._frame import Frame
 from polyopt.backend._prefetch import ahead_of_loop
 from polyopt.backend._transfer import masks
+from polyopt.errors import UnsupportedError
 from polyopt.ir import (
     Access,
     Const,
@@ -203,6 +204,8 @@ def _general_view(frame: Frame, access: Access, moved: dict[str, Affine]) -> Vie
     indirect: tuple[int, View] | None = None
     for axis, s in enumerate(access.subscripts):
         if isinstance(s, Indirect):
+            if indirect is not None:
+                raise UnsupportedError(f"{access} has two data-dependent subscripts", id="gather")
             indirect = (axis, _general_view(frame, s.access, moved))
             base.append(frame.rename(s.offset).substitute(moved))
         else:
