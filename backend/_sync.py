@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from polyopt.ir import Buffer, Instr, Loop, Node, Program, View, Wait, instructions
+from polyopt.backend._owners import successions
+from polyopt.ir import Instr, Loop, Node, Program, View, Wait, instructions
 
 __all__ = ["add_waits"]
 
@@ -48,7 +49,7 @@ def add_waits(program: Program, sequential: frozenset[str]) -> Program:
                 wait = _needed(x, y, copies.get(name), sequential)
                 if wait is not None:
                     waits.setdefault(y.instr.site, {})[wait] = None
-    _add_successions(program, arrays, waits)
+    _add_successions(program, arrays, sequential, waits)
     return replace(program, body=_rewritten(program.body, waits))
 
 
@@ -128,85 +129,11 @@ def _rotation(x: _Use, y: _Use, common: tuple[Loop, ...], copies: int) -> tuple[
     return None
 
 
-@dataclass(slots=True)
-class _Owners:
-    """Which buffer last used each byte range of each memory, while a program is walked in order.
-
-    now: memory -> disjoint (start, stop, buffer).
-    """
-
-    buffers: Mapping[str, Buffer]
-    now: dict[str, list[tuple[int, int, str]]]
-    successions: dict[tuple[str, str], None]
-
-    def use(self, name: str) -> None:
-        """`name` is used: whoever owned bytes of it before is succeeded."""
-        b = self.buffers.get(name)
-        if b is None:
-            return
-        start, stop = b.offset_bytes, b.offset_bytes + b.copies * b.copy_bytes
-        own = self.now.setdefault(b.memory, [])
-        if (start, stop, name) in own:
-            return
-        kept: list[tuple[int, int, str]] = [(start, stop, name)]
-        for low, high, other in own:
-            if high <= start or stop <= low:
-                kept.append((low, high, other))
-                continue
-            if other != name:
-                self.successions[other, name] = None
-            if low < start:
-                kept.append((low, start, other))
-            if stop < high:
-                kept.append((stop, high, other))
-        self.now[b.memory] = kept
-
-
-def overlap(a: Buffer, b: Buffer) -> bool:
-    """Whether two buffers of one memory have bytes in common."""
-    return a.offset_bytes < b.offset_bytes + b.copies * b.copy_bytes and (
-        b.offset_bytes < a.offset_bytes + a.copies * a.copy_bytes
-    )
-
-
-def _successions(program: Program) -> tuple[tuple[str, str], ...]:
-    """(earlier, later) pairs of buffers where the later one takes over bytes of the earlier one, around loops too."""
-    owners = _Owners({b.name: b for b in program.buffers}, {}, {})
-    _walk_owners(program.body, owners)
-    return tuple(owners.successions)
-
-
-def _walk_owners(nodes: tuple[Node, ...], owners: _Owners) -> None:
-    for n in nodes:
-        if isinstance(n, Loop):
-            _walk_owners(n.body, owners)
-            if _reuses_bytes(n.body, owners.buffers):
-                _walk_owners(n.body, owners)
-        else:
-            for name in _arrays(n):
-                owners.use(name)
-
-
-def _arrays(instr: Instr) -> list[str]:
-    names: list[str] = []
-    for _, view in instr.operands:
-        while True:
-            names.append(view.array)
-            if view.indirect is None:
-                break
-            view = view.indirect[1]
-    return names
-
-
-def _reuses_bytes(nodes: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> bool:
-    names = dict.fromkeys(a for instr, _ in instructions(nodes) for a in _arrays(instr))
-    used = [buffers[n] for n in names if n in buffers]
-    return any(a.memory == b.memory and overlap(a, b) for k, a in enumerate(used) for b in used[k + 1 :])
-
-
-def _add_successions(program: Program, arrays: Mapping[str, list[_Use]], waits: dict[str, dict[Wait, None]]) -> None:
+def _add_successions(
+    program: Program, arrays: Mapping[str, list[_Use]], sequential: frozenset[str], waits: dict[str, dict[Wait, None]]
+) -> None:
     """Writers of a buffer wait for every use of the buffers whose bytes it takes over."""
-    for earlier, later in _successions(program):
+    for earlier, later in successions(program, sequential):
         for y in arrays.get(later, []):
             if not y.writes:
                 continue
