@@ -28,6 +28,7 @@ from polyopt.ir import (
     substitute_expr,
 )
 from polyopt.schedule._distribute import Leaf, LoopTree, SequentialLoop
+from polyopt.schedule._substitute import is_direct
 from polyopt.sets import Affine, affine
 
 __all__ = ["Absorbed", "absorb"]
@@ -78,7 +79,8 @@ def _absorb_uses(scop: Scop, tree: tuple[LoopTree, ...], found: dict[str, Absorb
         elif node.statement not in gone:
             kept.append(node)
             user = _only_user(scop, tree[k + 1 :], node)
-            finish = None if user is None else _finishing_assignment(scop, node, user)
+            initial = found[node.statement].initial if node.statement in found else None
+            finish = None if user is None else _finishing_assignment(scop, node, user, initial)
             if user is not None and finish is not None:
                 gone.add(user.statement)
                 found[node.statement] = replace(found.get(node.statement, Absorbed()), behind=user, finish=finish)
@@ -128,15 +130,19 @@ def _may_move_up(scop: Scop, leaf: Leaf, between: Sequence[LoopTree]) -> bool:
     return True
 
 
-def _finishing_assignment(scop: Scop, node: Leaf, user: Leaf) -> Assign | None:
-    """The use in the reduction's iterators, or None when the two do not cover the same cells one to one."""
+def _finishing_assignment(scop: Scop, node: Leaf, user: Leaf, initial: Expr | None) -> Assign | None:
+    """The use in the reduction's iterators, or None when the two do not cover the same cells one to one, or when the
+    kernel that starts from `initial` reads what the use writes.
+    """
     first, second = scop.statement(node.statement), scop.statement(user.statement)
     body, made = second.assign, first.assign
     reads = {a for a in accesses(body.value) if a.tensor == made.target.tensor}
     if len(reads) != 1 or body.target.tensor == made.target.tensor or not body.target.is_exact:
         return None
     read = next(iter(reads))
-    if not read.is_exact or not made.target.is_exact or any(r.tensor == body.target.tensor for r in made.reads()):
+    if not read.is_exact or not made.target.is_exact or not is_direct(body.value, made.target.tensor):
+        return None
+    if body.target.tensor in {r.tensor for r in (*made.reads(), *(() if initial is None else accesses(initial)))}:
         return None
     back = _positions(second, read)
     if back is None or set(back) != set(user.parallel) or not _written_once(second, user):

@@ -28,7 +28,7 @@ from polyopt.ir import (
 )
 from polyopt.sets import Affine, affine
 
-__all__ = ["plain_inverse", "substitute_forward"]
+__all__ = ["is_direct", "plain_inverse", "substitute_forward"]
 
 MAX_NODES = 48
 """Largest expression that substitution may build, so that one statement never needs too many tiles at once."""
@@ -105,14 +105,14 @@ def _consumer(scop: Scop, users: _Users, producer: Statement) -> Statement | Non
     if consumer is producer or not isinstance(consumer.body, Assign) or plain_inverse(producer) is None:
         return None
     reads = {a for a in accesses(consumer.body.value) if a.tensor == name}
-    if len(reads) != 1 or not _direct(consumer.body.value, name) or not _worth_while(producer, consumer):
+    if len(reads) != 1 or not is_direct(consumer.body.value, name) or not _worth_while(producer, consumer):
         return None
     if not _operands_stay(users, producer, consumer) or not _covered(scop, producer, consumer, next(iter(reads))):
         return None
     return consumer
 
 
-def _direct(value: Expr, tensor: str) -> bool:
+def is_direct(value: Expr, tensor: str) -> bool:
     """Whether every read of `tensor` is a value, not a subscript."""
     direct = sum(1 for n in walk(value) if isinstance(n, Read) and n.access.tensor == tensor and n.access.is_exact)
     return direct == sum(1 for a in accesses(value) if a.tensor == tensor)
