@@ -12,10 +12,10 @@ from polyopt.schedule import Leaf, LoopTree
 from polyopt.sets import Affine, affine, var
 
 
-def in_tree_order(scop: Scop, tree: tuple[LoopTree, ...], draw: st.DrawFn) -> Scop:
+def in_tree_order(scop: Scop, tree: tuple[LoopTree, ...], data: st.DataObject) -> Scop:
     """The instances in the order of the tree; those of one leaf that nothing orders in an order that is drawn."""
     vectors: dict[str, tuple[Affine, ...]] = {}
-    _visit(tree, {}, (), vectors, draw)
+    _visit(tree, {}, (), vectors, data)
     assert sorted(vectors) == sorted(s.name for s in scop.statements)
     return replace(scop, statements=tuple(replace(s, order=vectors[s.name]) for s in scop.statements))
 
@@ -25,26 +25,26 @@ def _visit(
     inside: Mapping[str, tuple[Affine, ...]],
     above: tuple[Affine, ...],
     vectors: dict[str, tuple[Affine, ...]],
-    draw: st.DrawFn,
+    data: st.DataObject,
 ) -> None:
     for position, node in enumerate(nodes):
         if isinstance(node, Leaf):
             prefix = (*inside.get(node.statement, above), affine(position))
             assert node.statement not in vectors
-            vectors[node.statement] = (*prefix, *_any_order(node.parallel, draw))
+            vectors[node.statement] = (*prefix, *_any_order(node.parallel, data))
         else:
             inner = {n: (*inside.get(n, above), affine(position), var(i)) for n, i in node.iterators}
-            _visit(node.body, inner, (), vectors, draw)
+            _visit(node.body, inner, (), vectors, data)
 
 
-def _any_order(dims: tuple[str, ...], draw: st.DrawFn) -> list[Affine]:
+def _any_order(dims: tuple[str, ...], data: st.DataObject) -> list[Affine]:
     """A mixture first, then every dimension, forwards or backwards."""
     if not dims:
         return []
-    mixed = affine(draw(st.integers(0, 4)))
+    mixed = affine(data.draw(st.integers(0, 4)))
     for d in dims:
-        mixed = mixed + var(d) * draw(st.integers(-2, 2))
+        mixed = mixed + var(d) * data.draw(st.integers(-2, 2))
     return [
-        mixed % draw(st.integers(1, 5)),
-        *(var(d) * draw(st.sampled_from([1, -1])) for d in draw(st.permutations(dims))),
+        mixed % data.draw(st.integers(1, 5)),
+        *(var(d) * data.draw(st.sampled_from([1, -1])) for d in data.draw(st.permutations(dims))),
     ]

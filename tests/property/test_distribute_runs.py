@@ -43,7 +43,7 @@ def test_any_order_inside_parallel_dimensions(scop: Scop, data: st.DataObject) -
     check_tree(distributed, tree)
     arrays = inputs(scop, SIZES, mode="exact")
     expected = interpret(scop, arrays, SIZES, "exact")
-    for name, values in interpret(in_tree_order(distributed, tree, data.draw), arrays, SIZES, "exact").items():
+    for name, values in interpret(in_tree_order(distributed, tree, data), arrays, SIZES, "exact").items():
         assert np.array_equal(values, expected[name]), name
 
 
@@ -56,5 +56,5 @@ def test_producers_come_before_their_users(scop: Scop, data: st.DataObject) -> N
     check_tree(distributed, tree)
     arrays = inputs(scop, sizes, mode="exact")
     expected = interpret(scop, arrays, sizes, "exact")
-    for name, values in interpret(in_tree_order(distributed, tree, data.draw), arrays, sizes, "exact").items():
+    for name, values in interpret(in_tree_order(distributed, tree, data), arrays, sizes, "exact").items():
         assert np.array_equal(values, expected[name]), name

@@ -21,6 +21,7 @@ TENSORS = (
     "X[N, N] float32 inout; v[N] float32 inout; C[N] float32 temp; D[N] float32 inout; E[N] float32 inout;"
     " k[N] int32 input"
 )
+ALL_OUTSIDE = TENSORS.replace("C[N] float32 temp", "C[N] float32 inout")
 START: Row = ("S", LINE, "[0, i]", "C[i] = 0")
 SUM: Row = ("R", SQUARE, "[4, i, j]", "C[i] += X[i, j]")
 USE: Row = ("U", LINE, "[8, i]", "D[i] = relu(C[i]) + v[i]")
@@ -141,7 +142,6 @@ NOT_BEFORE: dict[str, Callable[[], Scop]] = {
     "the last writer is not the first": lambda: scop(("S", SQUARE, "[0, i, j]", "C[i] = X[i, j]"), SUM, USE),
     "the target is data-dependent": lambda: scop(START, ("R", LINE, "[4, i]", "C[k[i]] += v[i]"), USE),
 }
-ALL_OUTSIDE = TENSORS.replace("C[N] float32 temp", "C[N] float32 inout")
 
 
 @pytest.mark.parametrize("why", NOT_BEFORE)
