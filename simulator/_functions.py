@@ -282,7 +282,7 @@ class Arithmetic:
 
     def fold_groups(self, combine: str, start: Array, groups: Array, values: Array) -> Array:
         """`start[g] = start[g] combine v` for every (g, v) in order; start and values of one type."""
-        total = start.copy()
+        total: Array = start.copy()
         if self.exact and combine == "+" and total.dtype == np.float64:
             self.fitting(np.float64(largest(total) + float(np.abs(values).sum())))
         if self.exact and combine == "*" and total.dtype.kind in "fO":
