@@ -1,4 +1,5 @@
 """Dependences, legality, schedulers and tree transformations (layer 4)."""
+
 from polyopt.schedule._absorb import Absorbed, absorb
 from polyopt.schedule._apply import apply_schedule, normalise
 from polyopt.schedule._components import FusionGroups, components, dependence_graph, fusion_groups, shared_depth
