@@ -135,7 +135,7 @@ def standin_constant(value: float | int | bool) -> int:
     Any other number becomes 2..8 with its sign; a literal and its float32 rounding have the same stand-in.
 
     >>> standin_constant(3.0), standin_constant(float("-inf")), standin_constant(0.25) == standin("/", 1, 4)
-    (3, -1048576, True)
+    (3, -2097159, True)
     """
     if math.isnan(value):
         return 0

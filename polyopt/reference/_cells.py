@@ -160,7 +160,7 @@ def make_cells(
         if t.name in arrays:
             values = arrays[t.name].copy(order="C")
             if mode == "exact" and dtype_kind(t.dtype) == "float":
-                values = canonical(values)
+                values = np.asarray(canonical(values))
             cells[t.name] = Cells(t, shape, [values], None)
         else:
             empty = np.zeros(shape, storage[dtype_kind(t.dtype)])

@@ -88,12 +88,8 @@ class _Machine:
         self.algebra, self.functions = algebra, functions
         self.tensors = {t.name: t for t in tensors}
         self.cells = make_cells(tensors, arrays, sizes, algebra.mode)
-        self.store = Store(self.cells, self.refresh)
-        self.flats = {n: _CellFlat(c, self.refresh) for n, c in self.cells.items()}
-
-    def refresh(self, name: str) -> None:
-        """The storage of a tensor was widened to Python integers."""
-        self.flats[name].buf = self.cells[name].parts[0].reshape(-1)
+        self.store = Store(self.cells)
+        self.flats = {n: _flat(c) for n, c in self.cells.items()}
 
     def prepare(self, root: PlanNode) -> None:
         """Let the algebra add its parts to every tensor."""
@@ -135,28 +131,15 @@ class _Machine:
         return _point(part, scalar, runner)
 
 
+def _flat(cells: Cells) -> Flat:
+    """The values of some cells as the flat sequence that scalar code reads and writes."""
+    written = None if cells.written is None else _flat_view(cells.written)
+    return Flat(cells.tensor, cells.shape, _flat_view(cells.parts[0]), written)
+
+
 def _flat_view(array: Any) -> Any:
     """The elements of a contiguous array as a sequence of Python numbers, for reading and writing."""
     return memoryview(array.reshape(-1))
-
-
-class _CellFlat(Flat):
-    """The first part of some cells as the flat sequence that scalar code uses."""
-
-    __slots__ = ("cells", "refresh")
-
-    def __init__(self, cells: Cells, refresh: Callable[[str], None]) -> None:
-        written = None if cells.written is None else _flat_view(cells.written)
-        super().__init__(cells.tensor, cells.shape, _flat_view(cells.parts[0]), written)
-        self.cells, self.refresh = cells, refresh
-
-    def put(self, position: int, value: Any) -> None:
-        try:
-            self.buf[position] = value
-        except ValueError:  # an int64 cell of exact mode gets a larger integer
-            self.cells.parts[0] = self.cells.parts[0].astype(object)
-            self.refresh(self.tensor.name)
-            self.buf[position] = value
 
 
 def _block(children: list[Runner]) -> Runner:

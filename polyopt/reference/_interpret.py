@@ -43,7 +43,8 @@ def interpret(
 
     inputs: an array for every input and inout; float arrays are rounded to the tensor's element type first.
     mode `float64`: floats computed and kept in float64, outputs rounded to their element type unless `round_outputs` is
-    false; `exact`: integers and the stand-ins of `polyopt.ir.standins`, float tensors come back as int64 (or object).
+    false; `exact`: floats are integers modulo a prime with the stand-ins of `polyopt.ir.standins`, and come back as
+    int64.
     An output cell that no instance writes is 0.  functions: values of uninterpreted calls in float64 mode.
 
     Raises InputError when sizes or inputs do not fit, when a subscript leaves its tensor, or when an instance reads a
@@ -106,7 +107,4 @@ def _flat(cells: Cells) -> Flat:
 
 
 def _array(flat: Flat, storage: Any) -> Array:
-    try:
-        return np.array(flat.buf, storage).reshape(flat.shape)
-    except OverflowError:  # exact mode, beyond 64 bits
-        return np.array(flat.buf, object).reshape(flat.shape)
+    return np.array(flat.buf, storage).reshape(flat.shape)

@@ -339,7 +339,6 @@ class LeafRunner:
         return found
 
     def write(self, place: Geometry, frame: Frame, parts: Sequence[Array], mask: BoolArray | None) -> None:
-        self.make_room(parts)
         for held, new in zip(self.cells.parts, parts, strict=True):
             view = strided(held, place, frame.sizes)
             if mask is None:
@@ -352,21 +351,11 @@ class LeafRunner:
             self.store.mark(self.part.target.tensor, view.size)
 
     def write_positions(self, positions: Array, parts: Sequence[Array]) -> None:
-        self.make_room(parts)
         for held, new in zip(self.cells.parts, parts, strict=True):
             held.reshape(-1)[positions] = new
         if self.cells.written is not None:
             self.cells.written.reshape(-1)[positions] = True
             self.store.mark(self.part.target.tensor, positions.size)
-
-    def make_room(self, parts: Sequence[Array]) -> None:
-        """Widen the storage to Python integers when a value needs it."""
-        for k, (held, new) in enumerate(zip(self.cells.parts, parts, strict=True)):
-            if new.dtype == object and held.dtype != object:
-                if new.size and new.min() >= -(2**63) and new.max() < 2**63:
-                    continue
-                self.cells.parts[k] = held.astype(object)
-                self.store.promoted(self.part.target.tensor)
 
     def located(self, frame: Frame, compute: Callable[[], Any]) -> Any:
         """Run `compute`; a PointError in it gets the instance it belongs to."""

@@ -146,7 +146,7 @@ class _Planner:
         positions = {p.position for p in parts}
         for t in tensors:
             mine = self.tensors[t].role == "temp" and not self.keep_temps and self.users[t] <= positions
-            if not mine or not is_private(parts, t, levels, name):
+            if not mine or not self.is_private(parts, t, (*levels, Level(name, True))):
                 return None
         larger: dict[str, Tensor] = {}
         for t in tensors:
@@ -159,6 +159,17 @@ class _Planner:
             parts = expand_over(parts, t, name, low)
         self.tensors.update(larger)
         return parts
+
+    def is_private(self, parts: Sequence[Part], tensor: str, levels: tuple[Level, ...]) -> bool:
+        """Whether each iteration of the last level, or of one inside it, overwrites the tensor before it reads it."""
+        users = [p for p in parts if any(a.tensor == tensor for a, _ in p.accesses())]
+        if is_private(users, tensor, levels[:-1], levels[-1].name):
+            return True
+        entries = {p.order[0] for p in users if p.order}
+        if not entries or (len(entries) > 1 and all(e.is_constant for e in entries)):
+            return False
+        name = self.fresh_name(parts, levels)
+        return self.is_private([bind_level(p, name) for p in users], tensor, (*levels, Level(name, False)))
 
     def leaf(self, part: Part, levels: Sequence[Level]) -> Leaf:
         sequential = tuple(v.name for v in levels if not v.vector)

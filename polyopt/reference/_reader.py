@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,8 +36,8 @@ class SuspiciousError(Exception):
 class Store:
     """All tensors while the evaluator runs."""
 
-    def __init__(self, cells: Mapping[str, Cells], promoted: Callable[[str], None]) -> None:
-        self.cells, self.promoted = cells, promoted
+    def __init__(self, cells: Mapping[str, Cells]) -> None:
+        self.cells = cells
         self.pending = {n: c.written.size for n, c in cells.items() if c.written is not None}
 
     def mark(self, name: str, count: int) -> None:

@@ -39,10 +39,6 @@ class Flat:
     def __init__(self, tensor: Tensor, shape: Sequence[int], buf: Any, written: Any) -> None:
         self.tensor, self.shape, self.buf, self.written = tensor, tuple(shape), buf, written
 
-    def put(self, position: int, value: Any) -> None:
-        """Store one value; storage that turns out too narrow is widened by a subclass."""
-        self.buf[position] = value
-
 
 def missing_function(name: str) -> UnsupportedError:
     """The error for an uninterpreted function that has no value."""
@@ -326,7 +322,7 @@ def compile_assign(
     def run(env: Env) -> None:
         result = store(value(env))
         position = locate(env)
-        flat.put(position, result)
+        flat.buf[position] = result
         if flat.written is not None:
             flat.written[position] = 1
 

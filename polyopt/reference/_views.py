@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from polyopt.ir import Access
 from polyopt.reference._affine import Env, compile_affine
@@ -80,8 +79,6 @@ def strided(array: Array, place: Geometry, sizes: Sequence[int]) -> Array:
     item = array.itemsize
     shape = [n if s else 1 for n, s in zip(sizes, place.strides, strict=True)]
     steps = [s * item for s in place.strides]
-    if array.dtype == object:
-        return as_strided(array.reshape(-1)[place.offset :], shape, steps)
     view: Array = np.ndarray(shape, array.dtype, array, place.offset * item, steps)
     return view
 

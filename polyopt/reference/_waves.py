@@ -83,11 +83,13 @@ class WaveRunner:
         if not self.known:
             self.fallback(env)
             return
-        listed = [x for r, p in zip(self.runners, self.plans, strict=True) if (x := self.list(r, p, env)) is not None]
+        listed = [
+            x for r, p in zip(self.runners, self.plans, strict=True) if (x := self.instances(r, p, env)) is not None
+        ]
         if listed:
             self.execute(listed, *_merge(listed))
 
-    def list(self, runner: LeafRunner, plan: RegionPlan, env: Mapping[str, int]) -> _Listed | None:
+    def instances(self, runner: LeafRunner, plan: RegionPlan, env: Mapping[str, int]) -> _Listed | None:
         region = enter(plan, env)
         if region is None:
             return None
@@ -145,7 +147,8 @@ class WaveRunner:
         log = _Log(self.num_cells)
         touched = [_rows(x) for x in listed]
         combines = [x.runner.part.combine for x in listed]
-        return np.array([log.wave(*next(touched[o]), combines[o]) for o in owners.tolist()], np.int64)
+        waves = [log.wave(next(touched[o]), combines[o]) for o in owners.tolist()]
+        return np.array(waves, np.int64)
 
 
 class _Log:
@@ -155,8 +158,12 @@ class _Log:
         self.read, self.written, self.combined = ([0] * num_cells for _ in range(3))
         self.operator: list[str | None] = [None] * num_cells
 
-    def wave(self, reads: Sequence[int], target: int, combine: str | None) -> int:
-        """The first wave for the next instance; combinations with one operator need not wait for each other."""
+    def wave(self, touched: tuple[list[int], int], combine: str | None) -> int:
+        """The first wave for the next instance; combinations with one operator need not wait for each other.
+
+        touched: the cells it reads, and the one it writes or combines into.
+        """
+        reads, target = touched
         if combine is None or combine != self.operator[target]:
             self.written[target] = max(self.written[target], self.combined[target])
         wave = max(self.written[target], self.read[target])

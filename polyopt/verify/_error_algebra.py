@@ -85,9 +85,17 @@ class ErrorAlgebra:
         return np.where(np.isfinite(values), np.where(settled, 0.0, own), np.inf)
 
     def is_settled(self, cells: Cells, bound: Array) -> BoolArray:
-        """Where run and reference round one and the same number, once."""
-        before = cells.parts[1] if self.combined[cells.tensor.name] else bound
-        return np.asarray(before == 0)
+        """Where run and reference round one and the same number, once.
+
+        A bound that is the rounding of the value itself comes from `store_error` for a number known exactly; any other
+        bound is a unit roundoff at least.
+        """
+        if self.combined[cells.tensor.name]:
+            return np.asarray(cells.parts[1] == 0)
+        values, element = cells.parts[0], cells.tensor.element
+        difference = np.abs(round_to(values, element) - values)
+        once = (bound == difference) & (difference < 0.999 * element.unit_roundoff * np.abs(values))
+        return np.asarray((bound == 0) | once)
 
     def accumulation(self, cells: Cells) -> DType:
         """The type in which terms are combined into a tensor."""
@@ -244,7 +252,8 @@ class ErrorAlgebra:
         if combine == "+":
             return total, fold(e, starts), fold(magnitude, starts), number
         largest = fold(magnitude, starts)
-        return total, nan_to_inf(np.where(fold(e, starts) > 0, largest - np.abs(total), 0.0)), largest, number
+        uncertain = np.add.reduceat(e, starts) > 0
+        return total, nan_to_inf(np.where(uncertain, largest - np.abs(total), 0.0)), largest, number
 
     def accumulate(
         self, cells: Cells, combine: str, old: Sequence[Array], new: Value, *, repeated: bool

@@ -94,7 +94,7 @@ def own_rounding(
         rounding = u * top + np.minimum(top, element.smallest_normal)
     else:
         rounding = FUNCTION_ULPS * u * _scale(op, top, args) + element.smallest_normal
-    if reach.size and float(reach.max()) <= largest_value(element):
+    if top.size and float(top.max()) <= largest_value(element):
         return np.asarray(rounding)
     overflow = np.isfinite(values) & (reach > largest_value(element) * (1 + u))
     return np.where(overflow, np.inf, np.where(np.isinf(values) & (bound == 0), 0.0, rounding))

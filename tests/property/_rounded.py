@@ -142,11 +142,22 @@ class RoundedRun:
             return self.cast(self.value(expr.arg, env), expr.dtype)
         assert isinstance(expr, Apply)
         if expr.op == "select":
-            return self.value(expr.args[1 if self.value(expr.args[0], env) else 2], env)
+            chosen = self.value(expr.args[1 if self.value(expr.args[0], env) else 2], env)
+            return f64(chosen) if self.is_double(expr) else chosen
         if expr.op in ("and", "or"):
             first = bool(self.value(expr.args[0], env))
             return first if first == (expr.op == "or") else bool(self.value(expr.args[1], env))
         return self.apply(expr.op, [self.value(a, env) for a in expr.args])
+
+    def is_double(self, expr: Expr) -> bool:
+        """Whether the type of a value is float64, whichever branch of a selection is taken."""
+        if isinstance(expr, Read):
+            return self.tensors[expr.access.tensor].dtype == "float64"
+        if isinstance(expr, Cast):
+            return expr.dtype == "float64"
+        if not isinstance(expr, Apply) or expr.op in ("<", "<=", "==", "!=", "and", "or", "not"):
+            return False
+        return any(self.is_double(a) for a in expr.args[expr.op == "select" :])
 
     def cast(self, value: Any, name: str) -> Any:
         element = dtype(name)
