@@ -113,9 +113,23 @@ def _multiply(x: Operand, y: Operand, needed: frozenset[int]) -> Operand:
         return _aligned(x, place, ndim) * _aligned(y, place, ndim), axes
     left = _matrix(first, xa, batch, rows, summed)
     right = _matrix(second, ya, batch, summed, columns)
-    product = np.matmul(left, right)
+    product = _integer_product(left, right) if left.dtype == np.int64 else np.matmul(left, right)
     size = {**dict(zip(xa, first.shape, strict=True)), **dict(zip(ya, second.shape, strict=True))}
     return product.reshape([size[a] for a in axes]), axes
+
+
+def _integer_product(left: Array, right: Array) -> Array:
+    """A product of int64 matrices, through float64 in pieces whose sums stay below 2**53 where that is worth it."""
+    step = (_EXACT_FLOAT - 1) // max(1, magnitude(left) * magnitude(right))
+    if step < 16:
+        return np.matmul(left, right)
+    total: Array = np.zeros((*left.shape[:-1], right.shape[-1]), np.int64)
+    for start in range(0, left.shape[-1], step):
+        piece = slice(start, start + step)
+        total += np.matmul(left[..., piece].astype(np.float64), right[..., piece, :].astype(np.float64)).astype(
+            np.int64
+        )
+    return total
 
 
 def _aligned(operand: Operand, place: dict[int, int], ndim: int) -> Array:

@@ -61,6 +61,13 @@ def test_integers_beyond_64_bits() -> None:
     assert contract([b, b], [], (1, 1, 4, 1)).item() == 4 * (2**29 + 1) ** 2
 
 
+def test_long_sums_of_large_integers_in_pieces() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-(2**21), 2**21, (7, 5000, 1)), rng.integers(-(2**21), 2**21, (1, 5000, 6))
+    expected = a[:, :, 0].astype(object) @ b[0].astype(object)
+    assert np.array_equal(contract([a, b], [0, 2], (7, 5000, 6))[:, 0], expected)
+
+
 def test_operands_without_axes_and_views() -> None:
     a = np.arange(12.0).reshape(3, 4)
     got = contract([a.T[::-1], np.asarray(2.0)], [0], (4, 3))
