@@ -82,7 +82,8 @@ FLOAT_FUNCTIONS = frozenset(
 def cover_value(cover: Cover, expr: Expr, target: Access | None, element: str) -> Term:
     """Operations that compute `expr` rounded to `element`; into `target` when given, else into a temp.
 
-    Returns the term that holds the value.  Raises UnsupportedError when no instruction fits a node.
+    Returns the term that holds the value.  A value that no instruction writes as `element` is computed in its own type
+    and copied.  Raises UnsupportedError when no instruction fits a node.
     """
     expr = stripped(expr, cover.dtypes)
     if isinstance(expr, Cast) and expr.dtype == "bool":
@@ -133,6 +134,9 @@ def _cover_node(cover: Cover, expr: Expr, target: Access | None, element: str) -
                 )
                 if best is None or rank > best[0]:
                     best = (rank, spec, number, match)
+    natural = expr_dtype(expr, cover.dtypes)
+    if best is None and natural != element and not isinstance(expr, Read):
+        return _copy(cover, _materialised(cover, cover_value(cover, expr, None, natural)), target, element)
     if best is None:
         what = f"operator {expr.op!r}" if isinstance(expr, Apply) else type(expr).__name__.lower()
         raise UnsupportedError(
@@ -151,7 +155,7 @@ def _makes_progress(pattern: Pattern, expr: Expr) -> bool:
 def _acceptable(cover: Cover, spec: InstructionSpec, match: Match, element: str) -> bool:
     if element not in spec.operand(spec.forms[0].target.name).dtypes:
         return False
-    if any(isinstance(sub, Const) for _, sub in match.operands) and len(match.operands) == 1:
+    if match.scalars and len(match.operands) == 1 and isinstance(match.operands[0][1], Const):
         return False
     bound = [(ref.name, sub) for ref, sub in match.operands] + list(match.scalars)
     return all(_fits(cover, spec, name, stripped(sub, cover.dtypes)) for name, sub in bound)
