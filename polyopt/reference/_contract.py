@@ -122,13 +122,12 @@ def _integer_product(left: Array, right: Array) -> Array:
     """A product of int64 matrices, through float64 in pieces whose sums stay below 2**53 where that is worth it."""
     step = (_EXACT_FLOAT - 1) // max(1, magnitude(left) * magnitude(right))
     if step < 16:
-        return np.matmul(left, right)
+        return np.asarray(np.matmul(left, right))
     total: Array = np.zeros((*left.shape[:-1], right.shape[-1]), np.int64)
     for start in range(0, left.shape[-1], step):
         piece = slice(start, start + step)
-        total += np.matmul(left[..., piece].astype(np.float64), right[..., piece, :].astype(np.float64)).astype(
-            np.int64
-        )
+        part = np.matmul(left[..., piece].astype(np.float64), right[..., piece, :].astype(np.float64))
+        total += part.astype(np.int64)
     return total
 
 
