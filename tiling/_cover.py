@@ -90,8 +90,10 @@ def cover_value(cover: Cover, expr: Expr, target: Access | None, element: str) -
         expr = Apply("!=", (expr.arg, Const(0)))
     if isinstance(expr, Cast) and isinstance(expr.arg, Const):
         rounded = _rounded_constant(cover, expr.arg, expr.dtype)
-        if target is None or isinstance(rounded, Const):
-            return rounded if target is None else cover_value(cover, rounded, target, element)
+        if target is None:
+            return rounded
+        if isinstance(rounded, Const):
+            return cover_value(cover, rounded, target, element)
         return _copy(cover, rounded, target, element)
     if isinstance(expr, Cast):
         element_inside = expr.dtype

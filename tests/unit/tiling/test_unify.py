@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -125,7 +126,7 @@ expressions = st.recursive(leaves, grow, max_leaves=6)
 PATTERNS = [(s.name, k, f.value) for s in TRN2.instructions for k, f in enumerate(s.forms)]
 
 
-def put_back(pattern: Pattern, m: Match, operands: Any, mask: Expr | None) -> Expr:
+def put_back(pattern: Pattern, m: Match, operands: Iterator[tuple[OperandRef, Expr]], mask: Expr | None) -> Expr:
     """The expression that the pattern stands for; operands in the order of their occurrence."""
     if isinstance(pattern, OperandRef):
         ref, expr = next(operands)
