@@ -77,7 +77,7 @@ class _Emitter:
 
 def estimate_time_ns(mapping: ProgramMapping, at: Mapping[str, int]) -> float:
     """The cost model's sum over kernels, each times the iterations of the loops around it."""
-    return sum(_weighted(mapping.nodes, at, 1.0))
+    return sum(_weighted(mapping.nodes, at, 1.0), 0.0)
 
 
 def _weighted(nodes: tuple[MappingNode, ...], at: Mapping[str, int], times: float) -> list[float]:

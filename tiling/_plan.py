@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from math import prod
 
 from polyopt.errors import CapacityError, Diagnostic, UnsupportedError
 from polyopt.hwcost import KernelCost
@@ -129,7 +130,16 @@ class _Planner:
         statement = self._statement(leaf)
         message = f"{statement.name} runs on the general engine: {reason}"
         self.remarks.append(Diagnostic("remark", "general-engine", message, where=statement.origin.where))
-        return Kernel(statement, outer.get(leaf.statement, ()), remark=reason)
+        around = outer.get(leaf.statement, ())
+        return Kernel(statement, around, remark=reason, estimated_ns=self._general_ns(statement, around))
+
+    def _general_ns(self, statement: Statement, outer: tuple[str, ...]) -> float:
+        """Time of all points of a statement inside its outer loops, one after the other, at the hinted sizes."""
+        points = prod(Space.of(statement.domain, outer, self.sizes).extents.values())
+        spec = next(s for s in self.machine.instructions if s.kind == "general")
+        engine = self.machine.engine(spec.engines[0])
+        cycles: float = spec.cycles.evaluate({spec.lanes[0].name: points}, {}) + engine.overhead_cycles
+        return cycles / engine.clock_ghz
 
     def _guards(self, statement: Statement, outer: tuple[str, ...]) -> tuple[Constraint, ...]:
         """Constraints on the outer iterators that the surrounding loops do not imply."""
@@ -181,8 +191,9 @@ class _Planner:
         more = (*accesses_of(initial), *((finish.target, *finish.reads()) if finish else ()))
         for access in (body.target, *body.reads(), *more):
             _check_linear(problem, access)
-            if sum(isinstance(s, Indirect) for s in access.subscripts) > 1:
-                raise UnsupportedError(f"{access} has two data-dependent subscripts", id="gather")
+            far = [s.access for s in access.subscripts if isinstance(s, Indirect)]
+            if len(far) > 1 or any(not a.is_exact for a in far):
+                raise UnsupportedError(f"{access} has data-dependent subscripts side by side or nested", id="gather")
         return problem
 
     def _best(self, problem: Problem) -> Kernel:

@@ -92,14 +92,19 @@ def read_arrays(name: str) -> Mapping[str, npt.NDArray[Any]]:
     import numpy as np
 
     try:
-        with np.load(name, allow_pickle=False) as data:
-            if not isinstance(data, np.lib.npyio.NpzFile):
-                raise InputError(f"{name} is no .npz file", help=NPZ_HELP, id="inputs")
-            return {key: data[key] for key in data.files}
+        data = np.load(name, allow_pickle=False)
+        if not isinstance(data, np.lib.npyio.NpzFile):
+            raise InputError(f"{name} is no .npz file", help=NPZ_HELP, id="inputs")
+        with data:
+            found = {key: data[key] for key in data.files}
     except OSError as error:
         raise InputError(f"cannot read {name}: {error.strerror or error}", id="file") from error
     except (ValueError, zipfile.BadZipFile, EOFError) as error:
         raise InputError(f"cannot read {name}: {error}", help=NPZ_HELP, id="inputs") from error
+    for key, array in found.items():
+        if array.dtype.kind not in "biufV":
+            raise InputError(f"{key} in {name} holds {array.dtype}, not numbers", help=NPZ_HELP, id="inputs")
+    return found
 
 
 def _write_pictures(compiled: Compiled, outcome: Outcome, trace: Path | None, plot: Path | None) -> None:

@@ -20,7 +20,8 @@ class Comparison:
 
     Two infinities of one sign agree, two NaNs agree; any other non-finite pair has an infinite error.
     worst: where the ratio is largest (tensor, cell, expected, found, bound), empty when there are no cells.
-    num_unbounded: cells, of all `num_cells`, whose bound is infinite, so that they say nothing.
+    num_unbounded: cells, of all `num_cells`, whose bound is infinite, so that they say nothing (but for an infinity
+    or a NaN that is found just where it is expected).
     """
 
     max_abs_error: float
@@ -48,7 +49,8 @@ def compare_values(found: Arrays, expected: Arrays, bounds: Arrays) -> Compariso
         errors = _absolute_errors(found[name], right)
         limits = np.broadcast_to(np.asarray(bounds[name], dtype=np.float64), right.shape)
         ratios = _ratios(errors, limits)
-        cells, unbounded = cells + right.size, unbounded + int(np.isposinf(limits).sum())
+        surely_equal = (errors == 0) & ~np.isfinite(np.asarray(right, dtype=np.float64))
+        cells, unbounded = cells + right.size, unbounded + int((np.isposinf(limits) & ~surely_equal).sum())
         error, bound = max(error, float(errors.max())), max(bound, float(limits.max()))
         place = np.unravel_index(int(ratios.argmax()), ratios.shape)
         if not worst or float(ratios[place]) > ratio:
