@@ -1,6 +1,6 @@
 """The space of mappings and the search in it (layer 6)."""
 
-from polyopt.tiling._plan import plan_mapping
+from polyopt.tiling._plan import DEFAULT_SIZE, plan_mapping
 from polyopt.tiling._specs import copy_specs, fill_spec, masking_spec, moved_operand, transpose_spec
 
-__all__ = ["copy_specs", "fill_spec", "masking_spec", "moved_operand", "plan_mapping", "transpose_spec"]
+__all__ = ["DEFAULT_SIZE", "copy_specs", "fill_spec", "masking_spec", "moved_operand", "plan_mapping", "transpose_spec"]

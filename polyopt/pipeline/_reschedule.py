@@ -19,7 +19,7 @@ from polyopt.schedule import (
     compute_schedule,
     distribute,
 )
-from polyopt.tiling import plan_mapping
+from polyopt.tiling import DEFAULT_SIZE, plan_mapping
 
 __all__ = ["Reschedule"]
 
@@ -73,12 +73,11 @@ class Reschedule:
             expected_ns = _expected_ns(unit, candidate)
             if expected_ns < best_ns:
                 best, best_ns = candidate, expected_ns
-        remark = Diagnostic(
-            "remark", "schedule", f"order of {best.scheduler}: expected to take {best_ns / 1000:.1f} us"
-        )
+        unit = unit.with_remarks(refused)
         if best is written:
-            return unit.with_remarks((*refused, remark))
-        return unit.with_scop(best.scop).with_remarks((*best.remarks, *refused, remark))
+            return unit
+        remark = f"order of {best.scheduler}: expected to take {best_ns / 1000:.1f} us"
+        return unit.with_scop(best.scop).with_remarks((*best.remarks, Diagnostic("remark", "schedule", remark)))
 
     def _others(self, unit: Unit, refused: list[Diagnostic]) -> Iterator[_Candidate]:
         """Every other scheduler's order that can be written as a program; a remark for each that cannot."""
@@ -106,6 +105,7 @@ def _expected_ns(unit: Unit, candidate: _Candidate) -> float:
     """The cost model's time for a candidate; infinite when some of it would run on the general engine."""
     tree, absorbed = absorb(candidate.distributed, candidate.tree)
     mapping, remarks = plan_mapping(candidate.distributed, tree, unit.machine, unit.at or None, absorbed)
-    general = any(r.id == "general-engine" for r in remarks)
-    return float("inf") if general else estimate_time_ns(mapping, unit.at)
+    if any(r.id == "general-engine" for r in remarks):
+        return float("inf")
+    return estimate_time_ns(mapping, {**dict.fromkeys(candidate.scop.params, DEFAULT_SIZE), **unit.at})
 
