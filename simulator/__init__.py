@@ -3,6 +3,17 @@
 from polyopt.simulator._checks import check_program
 from polyopt.simulator._result import Access, Event, PathStep, Race, SimResult
 from polyopt.simulator._simulate import simulate
+from polyopt.simulator._size import expected_instructions
 from polyopt.simulator._trace import chrome_trace
 
-__all__ = ["Access", "Event", "PathStep", "Race", "SimResult", "check_program", "chrome_trace", "simulate"]
+__all__ = [
+    "Access",
+    "Event",
+    "PathStep",
+    "Race",
+    "SimResult",
+    "check_program",
+    "chrome_trace",
+    "expected_instructions",
+    "simulate",
+]

@@ -159,6 +159,12 @@ def parse_value(node: ast.expr, names: Names) -> Expr:
 
 
 def _literal(node: ast.Constant, names: Names) -> Expr:
+    if isinstance(node.value, int) and not -(2**63) <= node.value < 2**63:
+        raise InputError(
+            f"the integer {show(node)[:20]}... does not fit in 64 bits",
+            help="write a float such as 1e30",
+            where=names.locate(node),
+        )
     if isinstance(node.value, (bool, int, float)):
         return Const(node.value)
     raise UnsupportedError(

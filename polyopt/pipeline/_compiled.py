@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from polyopt.backend import general_kernels
 from polyopt.errors import Diagnostic, InputError, ProgramError
 from polyopt.ir import Program, Scop
 from polyopt.ir.mapping import Mapping as ProgramMapping
+from polyopt.ir.mapping import Sequential
 from polyopt.machine import Machine
 from polyopt.passes import Pass, Unit, pipeline_text
 from polyopt.pipeline._emit import emit
@@ -39,13 +41,17 @@ class Arguments:
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """A program for one machine.  `source` is the program as written, `unit` what the passes made of it."""
+    """A program for one machine.  `source` is the program as written, `unit` what the passes made of it.
+
+    latest: sizes and arrays of the latest `run`, which `report` and `verdicts` are about (none: generated inputs).
+    """
 
     source: Scop
     unit: Unit
     passes: tuple[Pass, ...]
     compile_s: float
     arguments: Arguments
+    latest: list[tuple[Mapping[str, int], Mapping[str, Array]]] = field(default_factory=list, repr=False)
 
     @property
     def program(self) -> Program:
@@ -91,8 +97,11 @@ class Compiled:
 
     @functools.cached_property
     def outcome(self) -> Outcome:
-        """A run at the sizes of `at` on generated inputs (seed 0).  Raises InputError naming a missing size."""
-        return self.execute()
+        """The latest run once more, compared with the reference; before any run, one at the sizes of `at` on generated
+        inputs (seed 0).  Raises InputError naming a missing size.
+        """
+        sizes, arrays = self.latest[-1] if self.latest else ({}, {})
+        return self.execute(sizes, inputs=arrays)
 
     @property
     def report(self) -> dict[str, object]:
@@ -122,6 +131,8 @@ class Compiled:
                 f"no array for {', '.join(missing)} of {self.source.name}", help=f"run({missing[0]}=...)", id="inputs"
             )
         sizes, values = bind_inputs(self.source, self.at, given, 0)
+        self.latest[:] = [(sizes, values)]
+        self.__dict__.pop("outcome", None)
         result = simulate(self.program, self.machine, values, sizes)
         certain = [r for r in result.races or () if r.certain]
         if certain:
@@ -164,8 +175,14 @@ class Compiled:
             keep_events=keep_events,
             estimated_time_ns=self.estimated_time_ns,
             compile_s=self.compile_s,
+            rounds_every_step=self._rounds_every_step(),
         )
         return run_request(request)
+
+    def _rounds_every_step(self) -> bool:
+        """Whether some statement runs in sequential loops or point by point, storing each partial result."""
+        nodes = self.mapping.nodes
+        return any(isinstance(n, Sequential) for n in nodes) or bool(general_kernels(self.mapping))
 
     def _substituted(self) -> tuple[str, ...]:
         """Temporaries of the source that the passes in front of the schedule made unnecessary."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy.typing as npt
 
 from polyopt import __version__
-from polyopt.errors import InternalError, ProgramError
+from polyopt.errors import BudgetError, InternalError, ProgramError
 from polyopt.ir import Program, Scop
 from polyopt.machine import Machine
 from polyopt.pipeline._verdicts import PROPERTY_OF, is_refuted, run_verdicts
 from polyopt.report import RooflinePoint, RunReport, Span, Work, compute_work
-from polyopt.simulator import SimResult, chrome_trace, simulate
+from polyopt.simulator import SimResult, chrome_trace, expected_instructions, simulate
 from polyopt.verify import Comparison, PropertyVerdict, compare_values, error_bounds
 
 __all__ = ["Outcome", "Request", "run_request"]
@@ -28,7 +28,8 @@ class Request:
     """What to run and what to judge it by.
 
     source: the program as written; program: what was generated for `machine`.  arrays: a value for every input, in its
-    element type.  legal: the judge's answer on the schedule.
+    element type.  legal: the judge's answer on the schedule.  rounds_every_step: whether reductions may be stored
+    between their steps, so that nothing is accumulated in a wider type for sure.
     """
 
     source: Scop
@@ -42,6 +43,7 @@ class Request:
     keep_events: bool = False
     estimated_time_ns: float | None = None
     compile_s: float = 0.0
+    rounds_every_step: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,11 +75,22 @@ class Outcome:
         return chrome_trace(self.result)
 
 
+MOST_INSTRUCTIONS = 50_000_000
+"""A few minutes of simulation."""
+
+
 def run_request(request: Request) -> Outcome:
     """Simulate, compare and report.
 
-    Raises ProgramError when the simulator refuses the program for a reason that no property of the report names.
+    Raises BudgetError when that would take too many instructions, ProgramError when the simulator refuses the program
+    for a reason that no property of the report names.
     """
+    length = expected_instructions(request.program, request.sizes)
+    if length > MOST_INSTRUCTIONS:
+        raise BudgetError(
+            f"{request.source.name} would run about {length:.1e} instructions, more than {MOST_INSTRUCTIONS:.0e}",
+            help="choose smaller sizes",
+        )
     begin = time.perf_counter()
     result, broken = _simulate(request)
     simulate_s = time.perf_counter() - begin
@@ -108,7 +121,8 @@ def _compare(request: Request, result: SimResult) -> Comparison:
     from polyopt.reference import evaluate
 
     expected = evaluate(request.source, request.arrays, request.sizes)
-    bounds = error_bounds(request.source, request.arrays, request.sizes)
+    source = replace(request.source, reassociate=False) if request.rounds_every_step else request.source
+    bounds = error_bounds(source, request.arrays, request.sizes)
     return compare_values(result.outputs, expected, bounds)
 
 

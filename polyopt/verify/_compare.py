@@ -80,9 +80,11 @@ def _absolute_errors(found: npt.NDArray[Any], expected: npt.NDArray[Any]) -> npt
 
 
 def _ratios(errors: npt.NDArray[np.float64], limits: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """error / limit; 0 where there is no error, infinite where there is one and no limit or the limit 0."""
+    """error / limit; 0 where there is no error or the limit is infinite, infinite where there is one and the limit is 0
+    or no number.
+    """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        ratios = np.where(errors == 0.0, 0.0, errors / limits)
+        ratios = np.where((errors == 0.0) | np.isposinf(limits), 0.0, errors / limits)
     return np.where(np.isnan(ratios), np.inf, ratios)
 
 
