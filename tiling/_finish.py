@@ -7,7 +7,7 @@ from __future__ import annotations
 from polyopt.errors import UnsupportedError
 from polyopt.ir import Access, Const
 from polyopt.ir.mapping import Dim, Kernel, Placement, Span, Temp, TileLoop
-from polyopt.sets import Affine, Constraint, Set, affine
+from polyopt.sets import Affine, Constraint, Extremum, Set, affine
 from polyopt.tiling._problem import Problem
 from polyopt.tiling._sketch import Sketch, SketchPlacement, sketch_cost
 
@@ -108,18 +108,18 @@ def _check_size(problem: Problem, span: Span) -> None:
     if problem.fixed or (span.stop - span.start).is_constant:
         return
     width = span.stop - span.start
-    if not _at_most(problem, width, span.size):
+    if not _at_most(width, span.size):
         raise UnsupportedError(f"the extent of {span.dim} is not bounded by a constant", id="unbounded-span")
 
 
-def _at_most(problem: Problem, width: Affine, limit: int) -> bool:
-    """Whether a minimum among the terms of `width` is a constant no larger than `limit`."""
-    from polyopt.sets import Extremum
-
+def _at_most(width: Affine, limit: int) -> bool:
+    """Whether `width` is at most `limit` with one argument of each minimum (of a maximum that is subtracted) for it."""
+    if width.is_constant:
+        return width.const <= limit
     for atom, c in width.terms:
-        if isinstance(atom, Extremum) and atom.kind == "min" and c == 1:
-            rest = width - Affine(((atom, 1),), 0)
-            if any((a + rest).is_constant and (a + rest).const <= limit for a in atom.args):
+        if isinstance(atom, Extremum) and (atom.kind == "min") == (c > 0):
+            rest = width - Affine(((atom, c),), 0)
+            if any(_at_most(a * c + rest, limit) for a in atom.args):
                 return True
     return False
 

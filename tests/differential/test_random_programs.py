@@ -16,7 +16,6 @@ from polyopt.simulator import simulate
 from tests.machines import small
 from tests.property._chains import chains
 from tests.property._runnable import SIZES, runnable_programs
-from tests.property._trees import wraps
 
 
 def assert_exact(scop: Scop, target: Machine, sizes: Mapping[str, int], *, fixed: bool) -> None:
@@ -31,14 +30,14 @@ def assert_exact(scop: Scop, target: Machine, sizes: Mapping[str, int], *, fixed
 
 
 @settings(max_examples=60)
-@given(runnable_programs().filter(lambda s: not wraps(s)))
+@given(runnable_programs())
 def test_programs_of_every_kind(scop: Scop) -> None:
     """Recurrences, gathers, odd domains: kernels where they fit, the general engine elsewhere."""
     assert_exact(scop, machine("trn2"), SIZES, fixed=True)
 
 
 @settings(max_examples=30)
-@given(runnable_programs().filter(lambda s: not wraps(s)))
+@given(runnable_programs())
 def test_programs_for_all_sizes_in_many_tiles(scop: Scop) -> None:
     assert_exact(scop, small(), SIZES, fixed=False)
 

@@ -48,11 +48,3 @@ def _any_order(dims: tuple[str, ...], data: st.DataObject) -> list[Affine]:
         mixed % data.draw(st.integers(1, 5)),
         *(var(d) * data.draw(st.sampled_from([1, -1])) for d in data.draw(st.permutations(dims))),
     ]
-
-
-def wraps(scop: Scop) -> bool:
-    """Whether minima or maxima are taken into the integers of a random program.
-
-    They count as reorderable, but a value that does not fit its type wraps, and then the order shows.
-    """
-    return any(s.assign.combine in ("min", "max") and s.assign.target.tensor == "n" for s in scop.statements)

@@ -11,7 +11,7 @@ from polyopt.reference import inputs, interpret
 from polyopt.schedule import Leaf, LoopTree, compute_dependences, distribute, leaves, normalise
 from tests.property._chains import chains
 from tests.property._runnable import SIZES, runnable_programs
-from tests.property._trees import in_tree_order, wraps
+from tests.property._trees import in_tree_order
 
 
 def check_tree(scop: Scop, tree: tuple[LoopTree, ...]) -> None:
@@ -31,7 +31,7 @@ def check_tree(scop: Scop, tree: tuple[LoopTree, ...]) -> None:
 
 
 @settings(max_examples=60)
-@given(runnable_programs().filter(lambda s: not wraps(s)), st.data())
+@given(runnable_programs(), st.data())
 def test_any_order_inside_parallel_dimensions(scop: Scop, data: st.DataObject) -> None:
     normal = normalise(scop)
     distributed, tree = distribute(normal, compute_dependences(normal))

@@ -19,8 +19,9 @@ from polyopt.ir.mapping import Mapping as ProgramMapping
 from polyopt.machine import Machine, machine
 from polyopt.pipeline import Compiled, compile
 from polyopt.reference import inputs, interpret
-from polyopt.sets import var
+from polyopt.sets import affine, maximum, minimum, var
 from polyopt.simulator import simulate
+from polyopt.tiling._finish import _at_most
 from tests.machines import small
 from tests.unit.schedule._scops import program
 
@@ -82,6 +83,7 @@ def test_workloads_for_all_sizes(name: str) -> None:
     compiled = compile(WORKLOADS[name].scop())
     check_limits(mapping_of(compiled), TRN2)
     check_capacity(compiled.program, TRN2)
+    assert not [r.message for r in compiled.unit.remarks if r.id == "general-engine"]
 
 
 def test_long_rows_are_cut_to_the_scratchpad() -> None:
@@ -95,6 +97,16 @@ def test_long_rows_are_cut_to_the_scratchpad() -> None:
         (kernel,) = kernels(mapping_of(compiled).nodes)
         assert kernel.dim("j").tile == min(columns, 2048)
         check_capacity(compiled.program, TRN2)
+
+
+@pytest.mark.parametrize("limit", [10, 11])
+def test_the_size_of_a_buffer_is_bounded_for_every_size(limit: int) -> None:
+    """2*h + r over a tile of at most 4 values of h and 3 of r: 11 at most, whatever N is."""
+    tile = minimum(var("h") + 4, var("N")) - var("h")
+    assert _at_most(tile * 2 + 3, limit) == (limit == 11)
+    assert _at_most(affine(8) - maximum(var("h") - 3, var("N")) + var("h"), limit) == (limit == 11)
+    assert not _at_most(var("N") - var("h"), limit)
+    assert not _at_most(maximum(var("N"), 3), limit)
 
 
 # -- every instance once ---------------------------------------------------------------------------------------------
@@ -364,10 +376,6 @@ GENERAL: dict[str, tuple[Scop, str]] = {
     "a domain with holes": (
         program("Y[N, N] float32 inout", ("S", f"{SQUARE} and (i + j) mod 2 = 0", "[i, j]", "Y[i, j] = 1")),
         "the domain is not a box with linear constraints",
-    ),
-    "types that do not combine": (
-        program("n[1] int32 inout; A[N] float32 input", ("S", LINE, "[i]", "n[0] = max(n[0], A[i])"), context="N >= 1"),
-        "float32 values are combined into int32",
     ),
     "no instruction": (
         program("n[N] int32 inout", ("S", LINE, "[i]", "n[i] = relu(n[i])")),
