@@ -29,20 +29,20 @@ def assert_exact(scop: Scop, target: Machine, sizes: Mapping[str, int], *, fixed
         assert np.array_equal(result.outputs[name], values), name
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(runnable_programs())
 def test_programs_of_every_kind(scop: Scop) -> None:
     """Recurrences, gathers, odd domains: kernels where they fit, the general engine elsewhere."""
     assert_exact(scop, machine("trn2"), SIZES, fixed=True)
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(runnable_programs())
 def test_programs_for_all_sizes_in_many_tiles(scop: Scop) -> None:
     assert_exact(scop, small(), SIZES, fixed=False)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(chains(), st.sampled_from([1, 2, 5, 9]), st.sampled_from([1, 4, 6]), st.booleans())
 def test_chains_of_kernels_in_many_tiles(scop: Scop, n: int, m: int, fixed: bool) -> None:
     """Substituted temporaries, absorbed initialisations and uses, on a machine of four partitions."""

@@ -33,17 +33,44 @@ class Trace:
     machine: Machine
     sizes: Mapping[str, int]
     instances: list[Instance] = field(default_factory=list)
-    touching: dict[Cell, dict[int, bool]] = field(default_factory=dict)
+    conflicts: set[tuple[int, int]] = field(default_factory=set)
+    awaited: list[list[tuple[int, int]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         counters: dict[str, int] = {}
         for node in self.program.body:
             self._visit(node, dict(self.sizes), {}, {}, counters)
+        self._meet()
+        self.awaited = [self._awaited(n) for n in range(len(self.instances))]
+
+    def _meet(self) -> None:
+        """Pairs of instances that touch one cell, one of them writing."""
+        touching: dict[Cell, dict[int, bool]] = {}
         for number, x in enumerate(self.instances):
             for position, (_, view) in enumerate(x.instr.operands):
                 for cell in self._cells(x, view):
-                    own = self.touching.setdefault(cell, {})
+                    own = touching.setdefault(cell, {})
                     own[number] = own.get(number, False) or position == 0
+        for own in touching.values():
+            for (m, a), (n, b) in itertools.combinations(sorted(own.items()), 2):
+                if a or b:
+                    self.conflicts.add((m, n))
+
+    def _awaited(self, n: int) -> list[tuple[int, int]]:
+        """For each wait of an instance: the instances that it waits for as bits, and the latest of them (or -1)."""
+        x, found = self.instances[n], []
+        for w in x.instr.waits:
+            bits, latest = 0, -1
+            for m in range(n):
+                y = self.instances[m]
+                if w.site not in (y.instr.site, y.instr.queue):
+                    continue
+                present = w.loop is not None and y.runs.get(w.loop) == x.runs.get(w.loop)
+                if present and w.loop is not None and y.steps[w.loop] > x.steps[w.loop] - w.distance:
+                    continue
+                bits, latest = bits | 1 << m, m
+            found.append((bits, latest))
+        return found
 
     def _visit(
         self, node: Node, env: dict[str, int], runs: dict[str, int], steps: dict[str, int], counters: dict[str, int]
@@ -96,25 +123,15 @@ class Trace:
         known: list[int] = []  # bit n: instance n has completed before this one starts
         last: dict[str, int] = {}
         for n, x in enumerate(self.instances):
-            mine = 0
-            if x.instr.queue in last:
-                mine = known[last[x.instr.queue]] | 1 << last[x.instr.queue]
-            for position, w in enumerate(x.instr.waits):
-                if without == (x.instr.site, position):
-                    continue
-                for m in range(n):
-                    y = self.instances[m]
-                    if w.site not in (y.instr.site, y.instr.queue):
-                        continue
-                    present = w.loop is not None and y.runs.get(w.loop) == x.runs.get(w.loop)
-                    if present and w.loop is not None and y.steps[w.loop] > x.steps[w.loop] - w.distance:
-                        continue
-                    mine |= known[m] | 1 << m
+            before = last.get(x.instr.queue)
+            mine = 0 if before is None else known[before] | 1 << before
+            for position, (bits, latest) in enumerate(self.awaited[n]):
+                if bits and without != (x.instr.site, position):
+                    mine |= bits | known[latest]  # those awaited are of one queue: the latest knows what the others do
             known.append(mine)
             last[x.instr.queue] = n
-        found: set[tuple[str, str]] = set()
-        for own in self.touching.values():
-            for (m, a), (n, b) in itertools.combinations(sorted(own.items()), 2):
-                if (a or b) and not known[n] >> m & 1:
-                    found.add((self.instances[m].instr.site, self.instances[n].instr.site))
-        return found
+        return {
+            (self.instances[m].instr.site, self.instances[n].instr.site)
+            for m, n in self.conflicts
+            if not known[n] >> m & 1
+        }

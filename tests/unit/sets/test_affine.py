@@ -93,7 +93,7 @@ expressions = st.recursive(leaves, extend, max_leaves=8)
 environments = st.fixed_dictionaries({n: st.integers(-9, 9) for n in NAMES})
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(expressions, environments)
 def test_every_operation_is_pythons(e: Both, env: dict[str, int]) -> None:
     assert e.expr.evaluate(env) == e.value(env)
@@ -161,7 +161,7 @@ ranges = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(expressions, ranges, st.data())
 def test_simplification_keeps_the_value_inside_the_ranges(
     e: Both, box: dict[str, tuple[int, int]], data: st.DataObject
