@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from polyopt.cli import invoke
@@ -54,6 +55,7 @@ CALLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "unknown size": (("run", FILE, "--at", "T=2,M=8"), ("no parameter 'M'",)),
     "size given twice": (("run", FILE, "--at", "T=2,T=3"), ("--at gives T twice",)),
     "size that is no number": (("run", FILE, "--at", "T=two,N=8"), ("'two' is not an integer",)),
+    "size beyond 31 bits": (("run", FILE, "--at", f"T=2,N={10**22}"), ("is too large", "below 2**31")),
     "unreadable --at": (("run", FILE, "--at", "T:2"), ("cannot read 'T:2'", "--at N=7,M=6")),
     "file that does not exist": (("run", "cold.scop.yaml", *AT), ("cold.scop.yaml does not exist", "help:")),
     "unknown kind of file": (("run", "heat.json", *AT), ("heat.json", ".scop.yaml")),
@@ -112,3 +114,13 @@ def test_files(what: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_calls(what: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments, parts = CALLS[what]
     refuse(arguments, parts, folder, capsys)
+
+
+def test_arrays_that_are_no_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(folder / "words.npz", A=np.zeros((2, 8), np.float32), W=np.array(["a", "b", "c"]))
+    refuse(("run", FILE, *AT, "--inputs", "words.npz"), ("W in words.npz holds <U1, not numbers",), folder, capsys)
+
+
+def test_one_array_instead_of_several(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(folder / "one.npy", np.zeros((2, 8), np.float32))
+    refuse(("run", FILE, *AT, "--inputs", "one.npy"), ("one.npy is no .npz file", "help:"), folder, capsys)
