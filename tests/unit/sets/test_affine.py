@@ -174,6 +174,17 @@ def test_simplification_keeps_the_value_inside_the_ranges(
 
 
 @settings(max_examples=100)
+@given(st.integers(-3, 3), st.integers(-5, 5), st.integers(2, 5), st.integers(-6, 6), st.integers(0, 6))
+def test_floors_are_dropped_only_where_they_are_constant(c: int, k: int, d: int, low: int, width: int) -> None:
+    expr, box = (i * c + k) // d, {"i": (low, low + width)}
+    values = [(x * c + k) // d for x in range(low, low + width + 1)]
+    found = simplify(expr, box)
+    assert [found.evaluate({"i": x}) for x in range(low, low + width + 1)] == values
+    if c % d and len(set(values)) == 1:
+        assert found == affine(values[0])
+
+
+@settings(max_examples=100)
 @given(expressions, environments, st.sets(st.sampled_from(["below", "above"])), st.sampled_from(NAMES))
 def test_open_ranges_are_respected(e: Both, env: dict[str, int], sides: set[str], name: str) -> None:
     """A side that nothing bounds says nothing."""
