@@ -11,7 +11,7 @@ from polyopt.errors import InputError, nearest
 from polyopt.frontend import write_scop
 from polyopt.passes import pipeline_text
 from polyopt.report import json_value, program_json
-from polyopt.schedule import Dependences, compute_dependences
+from polyopt.schedule import Dependences, compute_dependences, fusion_groups
 
 if TYPE_CHECKING:
     from polyopt.pipeline._compiled import Compiled
@@ -67,7 +67,15 @@ def _body_text(compiled: Compiled, statement: str) -> str:
 
 
 def _schedule(compiled: Compiled) -> str:
-    return compiled.schedule.text()
+    tree, _, union_map = compiled.schedule.text().rstrip().rpartition("\n")
+    return f"{tree.rstrip()}\n{_groups(compiled)}\n{union_map}\n"
+
+
+def _groups(compiled: Compiled) -> str:
+    """Which statements may share their outer loops, by the dependences alone."""
+    found = fusion_groups(compiled.unit.scop, _dependences(compiled))
+    lines = [f"fusion group {k}: {', '.join(group)}" for k, group in enumerate(found.coarsest)]
+    return "\n".join(lines) + "\n"
 
 
 def _mapping(compiled: Compiled) -> str:

@@ -120,6 +120,12 @@ def test_the_emitted_schedule_is_legal_for_the_judge(heat: Scop) -> None:
     assert check(heat, text)
 
 
+def test_the_emitted_schedule_names_the_groups_that_may_share_loops() -> None:
+    text = compile({w.name: w for w in SUITES["main"]}["softmax"].scop()).emit("schedule")
+    groups = [line for line in text.splitlines() if line.startswith("fusion group")]
+    assert groups == ["fusion group 0: S0, S1, S2, S3, S4, S5"]
+
+
 def test_a_shorter_pipeline_stops_there(heat: Scop) -> None:
     stopped = compile(heat, passes="normalise,deps")
     assert "S -> S" in stopped.emit("deps")
