@@ -15,36 +15,57 @@ from polyopt.schedule._orders import ScheduleLike
 from polyopt.schedule._replay import Replay, replay
 from polyopt.schedule._schedulers import SCHEDULERS, ScheduleResult, compute_schedule
 from polyopt.schedule._substitute import substitute_forward
+from polyopt.schedule._tree import Band, Filter, Mark, Member, ScheduleTree, Sequence, Unordered, bands, find_band
+from polyopt.schedule._tree import Leaf as TreeLeaf
+from polyopt.schedule._tree_build import original_tree, read_tree, tree_of_vectors
+from polyopt.schedule._tree_order import apply_tree
+from polyopt.schedule._tree_text import outline, tree_yaml
 from polyopt.schedule._verdict import Instance, Verdict, Witness
 
 __all__ = [
     "SCHEDULERS",
     "Absorbed",
+    "Band",
     "Dependence",
     "Dependences",
+    "Filter",
     "FusionGroups",
     "Instance",
     "Leaf",
     "LoopTree",
+    "Mark",
+    "Member",
     "Replay",
     "ScheduleLike",
     "ScheduleResult",
+    "ScheduleTree",
+    "Sequence",
     "SequentialLoop",
+    "TreeLeaf",
+    "Unordered",
     "Verdict",
     "Witness",
     "absorb",
     "apply_schedule",
+    "apply_tree",
+    "bands",
     "check",
     "components",
     "compute_dependences",
     "compute_schedule",
     "dependence_graph",
     "distribute",
+    "find_band",
     "fusion_groups",
     "leaves",
     "normalise",
+    "original_tree",
+    "outline",
+    "read_tree",
     "reduced_dependences",
     "replay",
     "shared_depth",
     "substitute_forward",
+    "tree_of_vectors",
+    "tree_yaml",
 ]

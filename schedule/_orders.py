@@ -10,6 +10,8 @@ from pathlib import Path
 from polyopt.errors import InputError, nearest
 from polyopt.ir import Scop, Statement
 from polyopt.schedule._touches import sizes_context
+from polyopt.schedule._tree import ScheduleTree
+from polyopt.schedule._tree_order import tree_maps
 from polyopt.sets import (
     AffineLike,
     Map,
@@ -28,8 +30,8 @@ from polyopt.sets import (
 
 __all__ = ["NewOrder", "ScheduleLike", "fixed_scop", "read_order"]
 
-ScheduleLike = str | Mapping[str, Sequence[AffineLike]]
-"""isl union map text, `@file` or text of an isl schedule tree, or statement -> order vector."""
+ScheduleLike = str | ScheduleTree | Mapping[str, Sequence[AffineLike]]
+"""isl union map text, `@file` or text of an isl schedule tree, a tree, or statement -> order vector."""
 
 _TREE = re.compile(r"""\s*(#[^\n]*\n\s*)*\{?\s*["']?domain["']?\s*:""")
 """How isl's YAML form of a schedule tree begins."""
@@ -88,20 +90,33 @@ def read_order(scop: Scop, schedule: ScheduleLike, *, parallel: Sequence[int] = 
     Raises InputError when it cannot be read, names a statement that does not exist, gives an instance no order vector
     or several, or when an entry of `parallel` is not one of its dimensions.
     """
+    if isinstance(schedule, ScheduleTree):
+        return _from_tree(scop, schedule, parallel)
     if not isinstance(schedule, str):
         return _with_parallel(_from_vectors(scop, schedule), parallel)
     text = _text_of(schedule)
     if not _TREE.match(text):
         return _with_parallel(_from_maps(scop, parse_union_map(text, scop.params)), parallel)
-    if parallel:
-        raise InputError(
-            "parallel dimensions belong to a union map, not to a schedule tree",
-            help="write the schedule as a union map",
-            id="parallel",
-        )
+    _refuse_parallel(parallel)
     tree = parse_tree_order(text)
     order = _from_maps(scop, tree.orders)
     return NewOrder(order.orders, order.length, (), tree.unordered)
+
+
+def _from_tree(scop: Scop, tree: ScheduleTree, parallel: Sequence[int]) -> NewOrder:
+    _refuse_parallel(parallel)
+    maps, unordered = tree_maps(tree)
+    order = _from_maps(scop, maps)
+    return NewOrder(order.orders, order.length, (), unordered)
+
+
+def _refuse_parallel(parallel: Sequence[int]) -> None:
+    if parallel:
+        raise InputError(
+            "parallel dimensions belong to a union map, not to a schedule tree",
+            help="write the schedule as a union map, or mark the loop of the tree itself",
+            id="parallel",
+        )
 
 
 def _text_of(schedule: str) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import islpy as isl
 
-from polyopt.errors import InputError
+from polyopt.errors import InputError, nearest
+from polyopt.sets._convert import pw_aff_to_affine
 from polyopt.sets._map import Map
 from polyopt.sets._order import pad_order
 from polyopt.sets._set import Set
+from polyopt.sets.affine import Affine
 
-__all__ = ["TreeOrder", "parse_tree_order", "parse_union_map"]
+__all__ = ["TreeNode", "TreeOrder", "parse_tree", "parse_tree_order", "parse_union_map"]
 
 _IN, _OUT, _SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set
 
@@ -58,13 +60,7 @@ class TreeOrder:
 
 def parse_tree_order(text: str) -> TreeOrder:
     """Read an isl schedule tree (its YAML form).  Raises InputError with what is wrong."""
-    try:
-        root = isl.Schedule.read_from_str(isl.DEFAULT_CONTEXT, text).get_root()
-    except isl.Error as error:
-        raise InputError(
-            f"cannot read the schedule tree{_where(error)}",
-            help="write isl's YAML form: '{ domain: \"...\", child: ... }'",
-        ) from error
+    root = _read_tree(text).get_root()
     leaves: list[tuple[isl.UnionSet, list[_Column]]] = []
     unordered: list[tuple[int, tuple[Set, ...]]] = []
     _visit(root, [], leaves, unordered)
@@ -75,6 +71,16 @@ def parse_tree_order(text: str) -> TreeOrder:
             piece = pad_order(_leaf_order(part, columns), length)
             orders[piece.in_name] = orders[piece.in_name].union(piece) if piece.in_name in orders else piece
     return TreeOrder(tuple(orders[name] for name in sorted(orders)), length, tuple(unordered))
+
+
+def _read_tree(text: str) -> isl.Schedule:
+    try:
+        return isl.Schedule.read_from_str(isl.DEFAULT_CONTEXT, text)
+    except isl.Error as error:
+        raise InputError(
+            f"cannot read the schedule tree{_where(error)}",
+            help="write isl's YAML form: '{ domain: \"...\", child: ... }'",
+        ) from error
 
 
 _Column = int | tuple[Mapping[str, isl.Map], int]
@@ -151,3 +157,76 @@ def named(instances: isl.Set) -> Set:
         if not instances.get_dim_name(_SET, k):
             instances = instances.set_dim_name(_SET, k, f"d{k}")
     return Set(instances)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeNode:
+    """One node of a schedule tree as read; dimensions of instances go by the program's names.
+
+    kind: `band`, `sequence`, `set`, `filter`, `mark` or `leaf`.  name: of a mark.  instances: of a filter, one set for
+    each statement.  members: of a band, (statement -> iteration, whether it is marked coincident) for each loop.
+    """
+
+    kind: str
+    children: tuple[TreeNode, ...] = ()
+    name: str = ""
+    instances: tuple[Set, ...] = ()
+    members: tuple[tuple[Mapping[str, Affine], bool], ...] = ()
+
+
+def parse_tree(text: str, dims: Mapping[str, Sequence[str]]) -> TreeNode:
+    """Read an isl schedule tree (its YAML form); `dims`: statement -> the names of its iterators.
+
+    Raises InputError on other nodes than band, sequence, set, filter and mark, and on statements not in `dims`.
+    """
+    root = _read_tree(text).get_root()
+    node = root.child(0) if isl.schedule_node_type(root.get_type()) == isl.schedule_node_type.domain else root
+    return _tree_node(node, dims)
+
+
+def _tree_node(node: isl.ScheduleNode, dims: Mapping[str, Sequence[str]]) -> TreeNode:
+    kind = isl.schedule_node_type(node.get_type())
+    if kind == isl.schedule_node_type.leaf:
+        return TreeNode("leaf")
+    below = tuple(_tree_node(node.child(k), dims) for k in range(node.n_children()))
+    if kind in (isl.schedule_node_type.context, isl.schedule_node_type.guard):
+        return below[0]
+    if kind == isl.schedule_node_type.mark:
+        return TreeNode("mark", below, name=str(node.mark_get_id().get_name()))
+    if kind == isl.schedule_node_type.filter:
+        return TreeNode("filter", below, instances=tuple(_with_dims(s, dims) for s in _sets(node.filter_get_filter())))
+    if kind == isl.schedule_node_type.band:
+        return TreeNode("band", below, members=tuple(_members(node, dims)))
+    if kind in (isl.schedule_node_type.sequence, isl.schedule_node_type.set):
+        return TreeNode(kind.name, below)
+    raise InputError(
+        f"the schedule tree has a node of kind {kind.name}, which changes the instances of the program",
+        help="give a tree of domain, context, filter, sequence, set, band and mark nodes",
+    )
+
+
+def _members(node: isl.ScheduleNode, dims: Mapping[str, Sequence[str]]) -> Iterator[tuple[Mapping[str, Affine], bool]]:
+    partial = _by_statement(node.band_get_partial_schedule_union_map())
+    for k in range(node.band_n_member()):
+        entries: dict[str, Affine] = {}
+        for name, relation in partial.items():
+            for position, d in enumerate(_dims_of(name, dims)):
+                relation = relation.set_dim_name(_IN, position, d)
+            entries[name] = pw_aff_to_affine(isl.PwMultiAff.from_map(relation).coalesce().get_pw_aff(k))
+        yield entries, bool(node.band_member_get_coincident(k))
+
+
+def _with_dims(instances: isl.Set, dims: Mapping[str, Sequence[str]]) -> Set:
+    for position, d in enumerate(_dims_of(instances.get_tuple_name() or "", dims)):
+        instances = instances.set_dim_name(_SET, position, d)
+    return Set(instances)
+
+
+def _dims_of(name: str, dims: Mapping[str, Sequence[str]]) -> Sequence[str]:
+    if name not in dims:
+        raise InputError(
+            f"the schedule tree names {name!r}, which is no statement{nearest(name, sorted(dims))}",
+            help=f"statements: {', '.join(dims)}",
+            id="schedule",
+        )
+    return dims[name]
