@@ -17,6 +17,7 @@ from polyopt.ir.mapping import MicroOp, Temp, Term
 from polyopt.machine import InstructionSpec, operand_refs
 from polyopt.sets import affine
 from polyopt.tiling._cover import Cover, copy_value, cover_value, expr_dtype, stripped
+from polyopt.tiling._limits import BLOCK
 from polyopt.tiling._place import natural_depth, place_access, place_temp
 from polyopt.tiling._pointwise import finishing_value, index_accesses, substitute_terms, with_lanes
 from polyopt.tiling._problem import ACCUMULATED, Problem
@@ -99,7 +100,7 @@ def _tiles(problem: Problem, a: Assignment) -> dict[str, int]:
     for lane in a.spec.lanes:
         left = lane.max or 1
         for d in sorted(a.lanes[lane.name], key=lambda d: _contiguity(problem, a, d)):
-            tiles[d] = min(left, max(1, problem.extent(d)))
+            tiles[d] = min(left, problem.longest(d))
             left //= tiles[d]
             if left < 2:
                 break
@@ -144,17 +145,17 @@ def _loop_orders(
         if len(order) < 2 or not problem.fixed:
             continue
         last = order[-1]
-        for block in _blocks(problem.extent(last), tiles[last]):
-            outer = LoopShape(last, f"{last}_b", block)
+        for block in _blocks(problem.extent(last), tiles[last], problem.limits.get(f"{last}{BLOCK}")):
+            outer = LoopShape(last, f"{last}{BLOCK}", block)
             yield (*head, outer, *body, *tail), len(head) + 1 + len(body)
 
 
-def _blocks(extent: int, tile: int) -> Iterator[int]:
-    """Multiples of the tile that cut `extent` into 2, 3, 4, 6, 8, ... equal blocks."""
+def _blocks(extent: int, tile: int, limit: int | None) -> Iterator[int]:
+    """Multiples of the tile that cut `extent` into 2, 3, 4, 6, 8, ... equal blocks, none longer than `limit`."""
     seen: set[int] = set()
     for parts in (2, 3, 4, 6, 8, 12, 16):
         block = -(-extent // (parts * tile)) * tile
-        if tile < block < extent and block not in seen:
+        if tile < block < extent and block not in seen and (limit is None or block <= limit):
             seen.add(block)
             yield block
 

@@ -18,6 +18,7 @@ from polyopt.schedule import Absorbed, Leaf, LoopTree, SequentialLoop, leaves
 from polyopt.sets import Affine, Constraint, Map, Set, maximum, minimum, var
 from polyopt.tiling._contraction import contraction_sketches
 from polyopt.tiling._finish import finish_kernel
+from polyopt.tiling._limits import NO_LIMITS, TileLimits
 from polyopt.tiling._linearise import linearise
 from polyopt.tiling._pointwise import pointwise_sketches
 from polyopt.tiling._problem import Problem
@@ -36,18 +37,29 @@ def plan_mapping(
     machine: Machine,
     at: Mapping[str, int] | None,
     absorbed: Mapping[str, Absorbed],
+    limits: TileLimits = NO_LIMITS,
 ) -> tuple[ProgramMapping, tuple[Diagnostic, ...]]:
-    """Plan every kernel of a distributed scop.  `absorbed`: what each reduction's kernel takes over."""
-    planner = _Planner(scop, machine, at, absorbed)
+    """Plan every kernel of a distributed scop.
+
+    absorbed: what each reduction's kernel takes over.  limits: no tile is larger.  Raises InputError when a limit names
+    a dimension that no kernel has.
+    """
+    planner = _Planner(scop, machine, at, absorbed, limits)
     nodes = planner.nodes(tree, {}, 0)
+    limits.check_names(nodes)
     return ProgramMapping(scop.name, machine.name, nodes), tuple(planner.remarks)
 
 
 class _Planner:
     def __init__(
-        self, scop: Scop, machine: Machine, at: Mapping[str, int] | None, absorbed: Mapping[str, Absorbed]
+        self,
+        scop: Scop,
+        machine: Machine,
+        at: Mapping[str, int] | None,
+        absorbed: Mapping[str, Absorbed],
+        limits: TileLimits,
     ) -> None:
-        self.scop, self.machine, self.absorbed = scop, machine, absorbed
+        self.scop, self.machine, self.absorbed, self.limits = scop, machine, absorbed, limits
         self.fixed = all(p in (at or {}) for p in scop.params)
         self.sizes = {p: (at or {}).get(p, DEFAULT_SIZE) for p in scop.params}
         self.remarks: list[Diagnostic] = []
@@ -185,6 +197,7 @@ class _Planner:
             initial,
             finish,
             self.whole,
+            self.limits.of(statement.name),
         )
         if not _writes_apart(problem):
             raise UnsupportedError(f"several instances write the same cell of {body.target.tensor}", id="overlap")

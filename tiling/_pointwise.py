@@ -106,10 +106,10 @@ def _tiles(problem: Problem, partition: str | None, elements: int) -> dict[str, 
     tiles = dict.fromkeys(problem.dims, 1)
     if partition is not None:
         limit = problem.machine.memories[1].partitions
-        tiles[partition] = max(1, min(limit, problem.extent(partition)))
+        tiles[partition] = min(limit, problem.longest(partition))
     left = elements
     for d in _by_contiguity(problem, partition):
-        tile = min(left, max(1, problem.extent(d)))
+        tile = min(left, problem.longest(d))
         tiles[d] = tile
         left //= tile
         if left < 2:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from polyopt.ir import Access, Assign, Expr, Indirect, Read, Statement, Tensor, access_variables, walk
 from polyopt.machine import Machine
@@ -22,6 +22,7 @@ class Problem:
     initial: the value that an absorbed initialisation would have written, in the statement's own dimensions, or None.
     finish: an absorbed elementwise use of the reduction's result, in the statement's own dimensions, or None.
     whole: tensors every cell of which has a value before the kernel runs.
+    limits: dimension -> the largest tile that the user allows.
     fixed: whether `sizes` are the only sizes (then spans may be as long as a whole dimension).
     """
 
@@ -36,6 +37,7 @@ class Problem:
     initial: Expr | None = None
     finish: Assign | None = None
     whole: frozenset[str] = frozenset()
+    limits: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def body(self) -> Assign:
@@ -58,6 +60,10 @@ class Problem:
     def extent(self, dim: str) -> int:
         """Points of `dim` at the hinted sizes, at most."""
         return self.space.hint(dim)
+
+    def longest(self, dim: str) -> int:
+        """The largest tile of `dim` before the machine is asked: its points, or the user's limit."""
+        return max(1, min(self.extent(dim), self.limits.get(dim, self.extent(dim))))
 
     def is_long(self, dim: str, tile: int) -> bool:
         """Whether a loop over tiles is needed: more points than a tile, or not known to be fewer."""

@@ -1,6 +1,6 @@
 """From a program to results: the default list of passes, compilation, runs and their reports (line 10)."""
 
-from polyopt.pipeline._builtin import PASSES, default_pipeline, find_pass
+from polyopt.pipeline._builtin import PASSES, Map, default_pipeline, find_pass
 from polyopt.pipeline._changes import with_dtype, with_reassociation
 from polyopt.pipeline._compile import compile
 from polyopt.pipeline._compiled import Arguments, Compiled
@@ -15,6 +15,7 @@ __all__ = [
     "Arguments",
     "Compiled",
     "LoopSchedule",
+    "Map",
     "Outcome",
     "Request",
     "check_emit",

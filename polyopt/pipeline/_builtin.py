@@ -22,7 +22,7 @@ from polyopt.schedule import (
     normalise,
     substitute_forward,
 )
-from polyopt.tiling import plan_mapping
+from polyopt.tiling import parse_limits, plan_mapping
 
 __all__ = [
     "PASSES",
@@ -175,7 +175,12 @@ class Absorb:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """Choose instructions, layouts, tiles and buffers (product `mapping`)."""
+    """Choose instructions, layouts, tiles and buffers (product `mapping`).
+
+    tiles: upper limits of tile sizes, `map{tiles=i:128,S1.k:64}`, by the dimensions that `--emit mapping` shows.
+    """
+
+    tiles: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -184,7 +189,8 @@ class Map:
     def run(self, unit: Unit) -> Unit:
         kernels = unit.product("kernels", Kernels)
         at = unit.at or None
-        mapping, remarks = plan_mapping(unit.scop, kernels.schedule.tree, unit.machine, at, kernels.absorbed)
+        limits = parse_limits(self.tiles)
+        mapping, remarks = plan_mapping(unit.scop, kernels.schedule.tree, unit.machine, at, kernels.absorbed, limits)
         unit = unit.with_product("mapping", mapping).with_remarks(remarks)
         return unit.with_product("estimated_time_ns", estimate_time_ns(mapping, unit.at))
 
