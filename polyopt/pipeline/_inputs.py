@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,12 +15,12 @@ from polyopt.ir import Assign, Indirect, Scop, access_chain, accesses
 from polyopt.pipeline._sizes import complete_sizes
 from polyopt.reference import inputs as generate_inputs
 
-__all__ = ["MAX_VALUE_BYTES", "bind_inputs"]
+__all__ = ["bind_inputs"]
 
 Array = npt.NDArray[Any]
 
-MAX_VALUE_BYTES = 2**35
-"""Larger programs are not run with values: all tensors are held in float64."""
+VALUE_COPIES = 5
+"""Arrays that a run with values holds of each tensor, in float64: inputs, device memory, reference, bounds, outputs."""
 
 
 def bind_inputs(
@@ -29,7 +30,7 @@ def bind_inputs(
 
     timing_only: only arrays that subscript others are generated, since nothing else decides what is moved.
     Raises InputError on an unknown or misshapen array and on open sizes, BudgetError when the values need more than
-    MAX_VALUE_BYTES.
+    half of the free memory.
     """
     wanted = [t.name for t in scop.with_role("input", "inout")]
     for name in given:
@@ -55,11 +56,21 @@ def _without_inputs(scop: Scop, kept: set[str]) -> Scop:
     return replace(scop, tensors=tuple(tensors))
 
 
+def _free_bytes() -> int:
+    """Memory that is free now; 8 GiB where the system does not say."""
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 2**33
+
+
 def _check_memory(scop: Scop, sizes: Mapping[str, int], names: set[str]) -> None:
-    needed = sum(8 * math.prod(t.sizes(sizes)) for t in scop.tensors if t.name in names)
-    if needed > MAX_VALUE_BYTES:
+    needed = sum(8 * VALUE_COPIES * math.prod(t.sizes(sizes)) for t in scop.tensors if t.name in names)
+    limit = _free_bytes() // 2
+    if needed > limit:
         raise BudgetError(
-            f"the values of {scop.name} take {needed / 2**30:.0f} GiB, more than {MAX_VALUE_BYTES // 2**30} GiB",
+            f"the values of {scop.name} take {needed / 2**30:.1f} GiB, more than half of the free memory "
+            f"({limit / 2**30:.1f} GiB)",
             help="choose smaller sizes, or model the time alone: --timing-only, timing_only=True",
             id="memory",
         )

@@ -76,21 +76,30 @@ class Outcome:
 
 
 MOST_INSTRUCTIONS = 50_000_000
-"""A few minutes of simulation."""
+"""A few minutes of simulated time alone."""
+
+MOST_INSTRUCTIONS_WITH_VALUES = 5_000_000
+"""A few minutes of simulation that computes."""
+
+MOST_REFERENCE_S = 60
+"""The bounds of rounding errors take several times as long as the reference alone."""
 
 
 def run_request(request: Request) -> Outcome:
     """Simulate, compare and report.
 
-    Raises BudgetError when that would take too many instructions, ProgramError when the simulator refuses the program
-    for a reason that no property of the report names.
+    Raises BudgetError when the program or the reference would run for too long, ProgramError when the simulator refuses
+    the program for a reason that no property of the report names.
     """
     length = expected_instructions(request.program, request.sizes)
-    if length > MOST_INSTRUCTIONS:
+    most = MOST_INSTRUCTIONS if request.timing_only else MOST_INSTRUCTIONS_WITH_VALUES
+    if length > most:
+        help = "choose smaller sizes" + ("" if request.timing_only else ", or model the time alone: --timing-only")
         raise BudgetError(
-            f"{request.source.name} would run about {length:.1e} instructions, more than {MOST_INSTRUCTIONS:.0e}",
-            help="choose smaller sizes",
+            f"{request.source.name} would run about {length:.1e} instructions, more than {most:.0e}", help=help
         )
+    if not request.timing_only:
+        _refuse_long_reference(request.source, request.sizes)
     begin = time.perf_counter()
     result, broken = _simulate(request)
     simulate_s = time.perf_counter() - begin
@@ -98,6 +107,19 @@ def run_request(request: Request) -> Outcome:
     verdicts = run_verdicts(request.legal, result, broken, comparison)
     report = _report(request, result, comparison, verdicts, simulate_s)
     return Outcome(report, verdicts, result)
+
+
+def _refuse_long_reference(source: Scop, sizes: Mapping[str, int]) -> None:
+    from polyopt.reference import expected_seconds, most_instances
+
+    expected_s = expected_seconds(source, sizes)
+    if expected_s > MOST_REFERENCE_S:
+        raise BudgetError(
+            f"{source.name} has up to {most_instances(source, sizes):.1e} instances here: its reference would run for "
+            f"about {expected_s:.1e} s, more than {MOST_REFERENCE_S} s",
+            help="choose smaller sizes, or model the time alone: --timing-only, timing_only=True",
+            id="reference-budget",
+        )
 
 
 def _simulate(request: Request) -> tuple[SimResult | None, ProgramError | None]:

@@ -7,6 +7,7 @@ from polyopt.reference._algebra import Algebra, Float64Algebra, Value, apply_flo
 from polyopt.reference._cells import Cells
 from polyopt.reference._contract import contract
 from polyopt.reference._evaluate import evaluate, run_program
+from polyopt.reference._expect import expected_seconds, most_instances
 from polyopt.reference._inputs import inputs
 from polyopt.reference._interpret import interpret
 from polyopt.reference._node import Node
@@ -23,8 +24,10 @@ __all__ = [
     "apply_integer",
     "contract",
     "evaluate",
+    "expected_seconds",
     "inputs",
     "interpret",
+    "most_instances",
     "reduce_array",
     "run_program",
 ]

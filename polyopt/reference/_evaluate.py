@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from polyopt.ir import Assign, Scop, Tensor
-from polyopt.reference._affine import compile_affine, compile_constraint
+from polyopt.reference._affine import compile_constraint
 from polyopt.reference._algebra import Algebra, ExactAlgebra, Float64Algebra
 from polyopt.reference._cells import (
     Array,
@@ -25,6 +25,7 @@ from polyopt.reference._leaf import LeafRunner
 from polyopt.reference._part import Part
 from polyopt.reference._plan import Block, Leaf, PlanNode, Repeat, leaves, make_plan
 from polyopt.reference._reader import Store
+from polyopt.reference._repeat import repeat
 from polyopt.reference._scalar import Flat, Functions, compile_assign
 from polyopt.reference._waves import WaveRunner, is_poor
 
@@ -104,7 +105,7 @@ class _Machine:
         if isinstance(node, Block):
             return _block([self.runner(child) for child in node.children])
         if isinstance(node, Repeat):
-            run = _repeat(node, self.runner(node.body))
+            run = repeat(node, self.runner(node.body))
             return run if self.algebra.scalar or not node.alone else self.waves(node, run)
         return self.leaf(node)
 
@@ -146,23 +147,6 @@ def _block(children: list[Runner]) -> Runner:
     def run(env: dict[str, int]) -> None:
         for child in children:
             child(env)
-
-    return run
-
-
-def _repeat(node: Repeat, body: Runner) -> Runner:
-    name = node.name
-    bounds = [(compile_affine(low), compile_affine(high)) for low, high in node.bounds]
-
-    def run(env: dict[str, int]) -> None:
-        ranges = [(low(env), high(env)) for low, high in bounds]
-        ranges = [(low, high) for low, high in ranges if low <= high]
-        if not ranges:
-            return
-        for value in range(min(low for low, _ in ranges), max(high for _, high in ranges) + 1):
-            env[name] = value
-            body(env)
-        del env[name]
 
     return run
 

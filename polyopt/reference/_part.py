@@ -25,7 +25,8 @@ class Part:
     """A statement without parameters.
 
     values: every iterator in terms of levels and `free`.  free: iterators no level has replaced.  domain: over levels
-    and free.  order: the levels still to come.  whole_order: all of them, in terms of the iterators.
+    and free.  order: the levels still to come.  whole_order: all of them, in terms of the iterators.  instances: the
+    domain over the iterators.  bound: level -> its position in whole_order.
     """
 
     position: int
@@ -38,6 +39,8 @@ class Part:
     target: Access
     value: Expr
     combine: str | None
+    instances: Set
+    bound: tuple[tuple[str, int], ...] = ()
 
     def accesses(self) -> list[tuple[Access, str]]:
         """Every access with its use: `read`, `write`, or the combiner for a target that is combined into."""
@@ -80,7 +83,7 @@ def _part(scop: Scop, position: int, s: Statement, domain: Set, sizes: Mapping[s
     if combine is not None and not _is_reorderable(scop, target.tensor, value, combine):
         value, combine = Apply(combine, (Read(target), value)), None
     values = tuple((i, affine(i)) for i in s.iterators)
-    return Part(position, s.name, values, s.iterators, domain, order, order, target, value, combine)
+    return Part(position, s.name, values, s.iterators, domain, order, order, target, value, combine, domain)
 
 
 def _find_combination(target: Access, value: Expr, combine: str | None) -> tuple[Expr, str | None]:
@@ -116,9 +119,10 @@ def bind_level(part: Part, name: str) -> Part:
     """Let `name` stand for the first remaining order entry; an iterator that it determines is replaced."""
     entry = part.order[0]
     iterator = _solvable(part, entry)
+    bound = (*part.bound, (name, len(part.whole_order) - len(part.order)))
     if iterator is None:
         domain = part.domain.add_dims([name]).constrain([Constraint(entry - name, True)])
-        return replace(part, domain=domain, order=part.order[1:])
+        return replace(part, domain=domain, order=part.order[1:], bound=bound)
     c = entry.coefficient(iterator)
     rest = entry - affine(iterator) * c
     solved = (affine(name) - rest) // c if c > 0 else (rest - name) // -c
@@ -135,6 +139,7 @@ def bind_level(part: Part, name: str) -> Part:
         order=tuple(e.substitute(by) for e in part.order[1:]),
         target=substitute_access(part.target, by),
         value=substitute_expr(part.value, by),
+        bound=bound,
     )
 
 

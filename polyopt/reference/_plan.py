@@ -45,7 +45,7 @@ class Block:
 class Repeat:
     """For every value of level `name` from the smallest lower to the largest upper bound, in ascending order.
 
-    outer: sequential levels around it.  alone: no level around it is a vector dimension.
+    outer: sequential levels around it.  alone: no level around it is a vector dimension.  parts: what runs in it.
     """
 
     name: str
@@ -53,6 +53,7 @@ class Repeat:
     body: PlanNode
     outer: tuple[str, ...]
     alone: bool
+    parts: tuple[Part, ...]
 
 
 PlanNode = Leaf | Block | Repeat
@@ -129,7 +130,7 @@ class _Planner:
         known = tuple(v.name for v in levels if not v.vector)
         bounds = tuple(level_bounds(p, name, known) for p in bound)
         body = self.group(bound, (*levels, Level(name, False)))
-        return Repeat(name, bounds, body, known, len(known) == len(levels))
+        return Repeat(name, bounds, body, known, len(known) == len(levels), tuple(bound))
 
     def fresh_name(self, parts: Iterable[Part], levels: Sequence[Level]) -> str:
         """`L0`, `L1`, ...: no iterator has such a name in any of the parts."""

@@ -20,12 +20,15 @@ from polyopt.reference._cells import Cells
 from polyopt.reference._leaf import CHUNK, LeafRunner
 from polyopt.reference._part import Part
 from polyopt.reference._region import RegionPlan, enter, list_points, plan_region
+from polyopt.reference._repeat import list_instances
 from polyopt.sets import Affine
 
 __all__ = ["WAVE_LIMIT", "WaveRunner", "is_poor"]
 
 WAVE_LIMIT = 2**22
 """Instances that are listed at once."""
+SPARSE = 2**22
+"""Points of a box of levels above which the instances are listed by their iterators."""
 _POOR = 100
 """Instances per execution of a leaf below which waves are worth it."""
 _ROWS = 2**16
@@ -93,10 +96,13 @@ class WaveRunner:
         region = enter(plan, env)
         if region is None:
             return None
-        points = list_points(region)
-        count = next(iter(points.values())).size if points else 1
-        indices = {n: np.full(count, v, np.int64) for n, v in region.env.items()}
-        indices.update(points)
+        if region.volume > SPARSE and not any(isinstance(env.get(v), int) for v, _ in runner.part.bound):
+            indices, count = list_instances(runner.part)
+        else:
+            points = list_points(region)
+            count = next(iter(points.values())).size if points else 1
+            indices = {n: np.full(count, v, np.int64) for n, v in region.env.items()}
+            indices.update(points)
         iterators = {i: affine_array(e, indices) for i, e in runner.part.values}
         keys = [np.broadcast_to(affine_array(e, iterators), (count,)) for e in runner.part.whole_order]
         order = np.lexsort(keys[::-1]) if keys else np.arange(count)

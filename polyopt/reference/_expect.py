@@ -1,0 +1,80 @@
+"""How long an evaluation will take, before it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from polyopt.ir import Scop
+from polyopt.reference._affine import compile_affine
+from polyopt.reference._plan import Block, Leaf, PlanNode, Repeat, make_plan
+from polyopt.reference._region import enter, plan_region
+
+__all__ = ["expected_seconds", "most_instances"]
+
+CALL_S = 2e-5
+"""One run of a leaf: some numpy calls."""
+SCALAR_S = 2e-6
+"""One instance, run alone."""
+POINT_S = 2e-8
+"""One point of an elementwise leaf."""
+PRODUCT_S = 3e-10
+"""One point of a leaf that sums products."""
+LONG = 10_000
+"""Iterations of a loop above which it is asked whether so many instances exist."""
+
+
+def most_instances(scop: Scop, sizes: Mapping[str, int]) -> int:
+    """The volume of the boxes around all domains."""
+    total = 0
+    for s in scop.statements:
+        domain = s.domain.fix(sizes)
+        if not domain.is_empty():
+            bounds = [domain.bounds(d, ()) for d in domain.dims]
+            total += prod(max(0, high.evaluate(sizes) - low.evaluate(sizes) + 1) for low, high in bounds)
+    return total
+
+
+def expected_seconds(scop: Scop, sizes: Mapping[str, int]) -> float:
+    """About how long `evaluate` runs at `sizes`: a plan is made and its loops are counted, nothing is run."""
+    plan = make_plan(scop, tuple(sorted(sizes.items())), False)
+    return _seconds(plan.root, {})
+
+
+def _seconds(node: PlanNode, env: dict[str, int]) -> float:
+    if isinstance(node, Block):
+        return sum((_seconds(c, env) for c in node.children), 0.0)
+    if isinstance(node, Leaf):
+        return _leaf_seconds(node, env)
+    values = _values(node, env)
+    if not values:
+        return 0.0
+    return len(values) * _seconds(node.body, {**env, node.name: values[len(values) // 2]})
+
+
+def _values(node: Repeat, env: Mapping[str, int]) -> range:
+    """The range of the loop at the middle iteration of the loops around it; no longer than its instances are many."""
+    ranges = [(compile_affine(low)(env), compile_affine(high)(env)) for low, high in node.bounds]
+    ranges = [(low, high) for low, high in ranges if low <= high]
+    if not ranges:
+        return range(0)
+    low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
+    if high - low < LONG:
+        return range(low, high + 1)
+    most = 0
+    for p in node.parts:
+        bounds = [p.instances.bounds(d, ()) for d in p.instances.dims]
+        most += prod(max(0, b.const - a.const + 1) for a, b in bounds)
+    step = max(1, (high - low + 1) // max(1, most))
+    return range(low, high + 1, step)
+
+
+def _leaf_seconds(leaf: Leaf, env: Mapping[str, int]) -> float:
+    if not leaf.dims:
+        return SCALAR_S
+    domain = leaf.part.domain
+    region = enter(plan_region(domain, leaf.dims, leaf.sequential), env)
+    if region is None:
+        return CALL_S
+    sums = leaf.part.combine == "+" and len(region.dims) > 2
+    return CALL_S + region.volume * (PRODUCT_S if sums else POINT_S)
