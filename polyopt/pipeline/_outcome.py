@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from polyopt import __version__
@@ -16,7 +17,14 @@ from polyopt.machine import Machine
 from polyopt.pipeline._verdicts import PROPERTY_OF, is_refuted, run_verdicts
 from polyopt.report import RooflinePoint, RunReport, Span, Work, compute_work
 from polyopt.simulator import SimResult, chrome_trace, expected_instructions, simulate
-from polyopt.verify import Comparison, PropertyVerdict, compare_values, error_bounds
+from polyopt.verify import (
+    Comparison,
+    PropertyVerdict,
+    compare_values,
+    error_bounds,
+    is_useless,
+    sampled_bounds,
+)
 
 __all__ = ["Outcome", "Request", "run_request"]
 
@@ -145,7 +153,17 @@ def _compare(request: Request, result: SimResult) -> Comparison:
     expected = evaluate(request.source, request.arrays, request.sizes)
     source = replace(request.source, reassociate=False) if request.rounds_every_step else request.source
     bounds = error_bounds(source, request.arrays, request.sizes)
-    return compare_values(result.outputs, expected, bounds)
+    useless = {n: is_useless(bounds[n], np.asarray(expected[n], np.float64)) for n in expected if _is_float(source, n)}
+    num_sampled = sum(int(u.sum()) for u in useless.values())
+    if num_sampled:
+        sampled = sampled_bounds(source, request.arrays, request.sizes, request.seed)
+        bounds |= {n: np.where(u, sampled[n], bounds[n]) for n, u in useless.items()}
+    compared = compare_values(result.outputs, expected, bounds)
+    return replace(compared, num_sampled=num_sampled)
+
+
+def _is_float(scop: Scop, tensor: str) -> bool:
+    return scop.tensor(tensor).element.is_float
 
 
 def _report(
@@ -169,6 +187,7 @@ def _report(
         axioms=tuple(sorted({a for v in verdicts.values() for a in v.axioms})),
         max_abs_error=comparison.max_abs_error if comparison else None,
         error_bound=comparison.error_bound if comparison else None,
+        error_bound_kind=_bound_kind(comparison),
         error_ratio=comparison.error_ratio if comparison else None,
         estimated_time_us=estimated / 1e3 if estimated is not None else None,
         flops=work.flops,
@@ -181,6 +200,12 @@ def _report(
         version=__version__,
         **_measured(request.machine, work, result),
     )
+
+
+def _bound_kind(comparison: Comparison | None) -> str | None:
+    if comparison is None:
+        return None
+    return "sampled" if comparison.num_sampled else "rigorous"
 
 
 def _measured(machine: Machine, work: Work, result: SimResult | None) -> dict[str, Any]:

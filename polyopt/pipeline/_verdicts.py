@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from polyopt.errors import ProgramError
 from polyopt.report import PROPERTIES
-from polyopt.verify import Comparison, PropertyVerdict
+from polyopt.verify import SAMPLES, Comparison, PropertyVerdict
 
 if TYPE_CHECKING:
     from polyopt.schedule import Verdict
@@ -30,6 +30,10 @@ PROPERTY_OF: Mapping[str, str] = MappingProxyType(
     }
 )
 """What the simulator refuses -> the property that it refutes; anything else is a program that no run should see."""
+
+
+SURELY_WRONG = 16.0
+"""Times a sampled bound beyond which a value counts as wrong; up to there nothing is known."""
 
 
 def legality_verdict(judged: Verdict, substituted: Sequence[str] = ()) -> PropertyVerdict:
@@ -95,14 +99,21 @@ def _values(comparison: Comparison | None, broken: ProgramError | None) -> dict[
     if not comparison.is_within:
         worst = comparison.worst
         why = f"{worst['tensor']}{worst['cell']} is {worst['found']}, expected {worst['expected']} +- {worst['bound']}"
+        if comparison.num_sampled:
+            why += f" ({SAMPLES} sampled roundings)"
+            if comparison.error_ratio <= SURELY_WRONG:
+                return dict.fromkeys(("equivalent", "rounding"), PropertyVerdict("unknown", why, worst))
         return dict.fromkeys(("equivalent", "rounding"), PropertyVerdict("refuted", why, worst))
     if comparison.num_unbounded:
         why = f"the error bound of {comparison.num_unbounded} of {comparison.num_cells} cells is infinite"
         rounding = PropertyVerdict("unknown", why)
-        equivalent = rounding if comparison.num_unbounded == comparison.num_cells else _tested()
+        equivalent = rounding if comparison.num_unbounded == comparison.num_cells else _tested(0, 0)
         return {"equivalent": equivalent, "rounding": rounding}
-    return dict.fromkeys(("equivalent", "rounding"), _tested())
+    return dict.fromkeys(("equivalent", "rounding"), _tested(comparison.num_sampled, comparison.num_cells))
 
 
-def _tested() -> PropertyVerdict:
-    return PropertyVerdict("tested", "the values of one run are within the bound")
+def _tested(num_sampled: int, num_cells: int) -> PropertyVerdict:
+    why = "the values of one run are within the bound"
+    if num_sampled:
+        why += f", which {SAMPLES} sampled roundings give for {num_sampled} of {num_cells} cells"
+    return PropertyVerdict("tested", why)

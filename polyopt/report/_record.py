@@ -30,7 +30,8 @@ class RunReport:
     verdicts: property of PROPERTIES -> certified, proved, tested, unknown or refuted.
     reasons: property -> why the verdict is what it is.  witnesses: property -> what refutes it.
     max_abs_error, error_bound: the largest of each over all outputs; error_ratio: the largest quotient of the two, cell
-    by cell.  All three are None when no values were computed.
+    by cell.  All three are None when no values were computed.  error_bound_kind: `rigorous`, or `sampled` where the
+    rigorous bound of some cells said nothing.
     dtype: the element type whose peak `peak_fraction` refers to.  Times in microseconds or seconds as the names say.
     """
 
@@ -64,6 +65,7 @@ class RunReport:
     compile_s: float
     simulate_s: float
     version: str
+    error_bound_kind: str | None = None
 
     def to_json(self) -> dict[str, object]:
         """Every field under its name, ready for `json.dumps(..., allow_nan=False)`."""

@@ -69,7 +69,8 @@ def run_tables(report: RunReport) -> tuple[Table, Table]:
 def _figures(report: RunReport) -> Iterable[tuple[str, str | Text]]:
     yield "ok", _yes(report.ok)
     if report.max_abs_error is not None and report.error_bound is not None and report.error_ratio is not None:
-        yield "largest error", f"{report.max_abs_error:.3g} (bound {report.error_bound:.3g})"
+        sampled = "sampled " if report.error_bound_kind == "sampled" else ""
+        yield "largest error", f"{report.max_abs_error:.3g} ({sampled}bound {report.error_bound:.3g})"
         yield "largest error / bound", f"{report.error_ratio:.3g}"
     yield "time", f"{report.time_us:.2f} us ({report.cycles} cycles)"
     if report.estimated_time_us is not None:

@@ -3,15 +3,19 @@
 from polyopt.verify._compare import Comparison, compare_values
 from polyopt.verify._exact import HasProgram, compare_exact
 from polyopt.verify._rounding import error_bounds, values_and_bounds
+from polyopt.verify._sampled import SAMPLES, is_useless, sampled_bounds
 from polyopt.verify._verdicts import LEVELS, PropertyVerdict
 
 __all__ = [
     "LEVELS",
+    "SAMPLES",
     "Comparison",
     "HasProgram",
     "PropertyVerdict",
     "compare_exact",
     "compare_values",
     "error_bounds",
+    "is_useless",
+    "sampled_bounds",
     "values_and_bounds",
 ]

@@ -21,7 +21,7 @@ class Comparison:
     Two infinities of one sign agree, two NaNs agree; any other non-finite pair has an infinite error.
     worst: where the ratio is largest (tensor, cell, expected, found, bound), empty when there are no cells.
     num_unbounded: cells, of all `num_cells`, whose bound is infinite, so that they say nothing (but for an infinity
-    or a NaN that is found just where it is expected).
+    or a NaN that is found just where it is expected).  num_sampled: cells whose bound was sampled, not derived.
     """
 
     max_abs_error: float
@@ -30,6 +30,7 @@ class Comparison:
     worst: Mapping[str, object]
     num_cells: int = 0
     num_unbounded: int = 0
+    num_sampled: int = 0
 
     @property
     def is_within(self) -> bool:
