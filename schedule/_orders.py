@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from polyopt.errors import InputError, nearest
-from polyopt.ir import Scop, Statement
+from polyopt.ir import Scop, Statement, whole_size
 from polyopt.schedule._touches import sizes_context
 from polyopt.schedule._tree import ScheduleTree
 from polyopt.schedule._tree_order import tree_maps
@@ -75,9 +75,8 @@ def fixed_scop(scop: Scop, at: Mapping[str, int] | None) -> Scop:
     for name, size in at.items():
         if name not in scop.params:
             raise InputError(f"{scop.name} has no size called {name!r}{nearest(name, scop.params)}", id="size")
-        if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-            raise InputError(f"size {name} = {size!r}: a whole number, 0 or more, is expected", id="size")
-    fixed = scop.at(at)
+        whole_size(name, size)
+    fixed = scop.at({n: int(v) for n, v in at.items()})
     if sizes_context(fixed).is_empty():
         given = ", ".join(f"{n} = {v}" for n, v in at.items())
         raise InputError(f"{given} is outside the context of {scop.name}: {scop.context.text()}", id="size")
@@ -163,6 +162,13 @@ def _check_names(scop: Scop, names: Sequence[str] | Mapping[str, object]) -> Non
 
 def _from_maps(scop: Scop, maps: Sequence[Map]) -> NewOrder:
     _check_names(scop, [m.in_name for m in maps])
+    for name in dict.fromkeys(p for m in maps for p in m.params):
+        if name not in scop.params:
+            raise InputError(
+                f"the schedule uses a size {name!r}, which {scop.name} does not have{nearest(name, scop.params)}",
+                help=f"its sizes: {', '.join(scop.params) or 'none'}; write any other number out",
+                id="schedule",
+            )
     for m in maps:
         if m.out_name:
             raise InputError(

@@ -42,10 +42,6 @@ passes_option = click.option("--passes", metavar="TEXT", help="Pipeline text ins
 verify_each_option = click.option("--verify-each", is_flag=True, help="Run the verifiers after every pass.")
 
 
-LARGEST_SIZE = 2**31
-"""Products of a few sizes must stay far below 64 bits."""
-
-
 def parse_sizes(text: str) -> dict[str, int]:
     """`N=7,M=6` as a mapping.  Raises InputError on anything else."""
     sizes: dict[str, int] = {}
@@ -59,8 +55,6 @@ def parse_sizes(text: str) -> dict[str, int]:
             sizes[name] = int(value)
         except ValueError:
             raise InputError(f"--at {name}={value}: {value!r} is not an integer", id="at") from None
-        if abs(sizes[name]) >= LARGEST_SIZE:
-            raise InputError(f"--at {name}={value} is too large", help="sizes are below 2**31", id="at")
     return sizes
 
 

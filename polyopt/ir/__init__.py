@@ -3,6 +3,7 @@
 from polyopt.ir._declarations import Places, check_name
 from polyopt.ir._initial import INITIAL_KINDS, Initial, parse_initial
 from polyopt.ir._verify import verify_scop
+from polyopt.ir._whole import LARGEST_SIZE, whole_size
 from polyopt.ir.dtypes import DTYPES, DType, dtype
 from polyopt.ir.expr import (
     APPLY_OPS,
@@ -47,6 +48,7 @@ __all__ = [
     "COMPARISONS",
     "DTYPES",
     "INITIAL_KINDS",
+    "LARGEST_SIZE",
     "ROLES",
     "Access",
     "Apply",
@@ -91,4 +93,5 @@ __all__ = [
     "substitute_expr",
     "verify_scop",
     "walk",
+    "whole_size",
 ]

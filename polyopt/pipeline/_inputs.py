@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from polyopt.errors import BudgetError, InputError, nearest
-from polyopt.ir import Assign, Indirect, Scop, access_chain, accesses
+from polyopt.ir import Assign, Indirect, Scop, Tensor, access_chain, accesses
 from polyopt.pipeline._sizes import complete_sizes
+from polyopt.reference import index_range
 from polyopt.reference import inputs as generate_inputs
 
-__all__ = ["bind_inputs"]
+__all__ = ["bind_inputs", "refuse_far_indices"]
 
 Array = npt.NDArray[Any]
 
@@ -40,7 +43,58 @@ def bind_inputs(
     needed = _subscripting(scop) if timing_only else {t.name for t in scop.tensors}
     _check_memory(scop, fixed, needed)
     arrays = generate_inputs(_without_inputs(scop, needed | set(given)), fixed, seed, given)
-    return fixed, {n: a.astype(scop.tensor(n).element.numpy) for n, a in arrays.items()}
+    return fixed, {n: _as_element(scop.tensor(n), a) for n, a in arrays.items()}
+
+
+def _as_element(tensor: Tensor, values: Array) -> Array:
+    """`values` in the element type of `tensor`.  Raises InputError on values that it does not hold."""
+    element = tensor.element
+    if values.dtype == element.numpy:
+        return values
+    if values.dtype.kind not in "biufV":
+        raise InputError(
+            f"{tensor.name} holds values of type {values.dtype}, expected numbers for {tensor.dtype}",
+            help=f"convert them to {tensor.dtype} first",
+            id="inputs",
+        )
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        held = values.astype(element.numpy)
+        wide = values.astype(np.float64) if values.dtype.kind in "fV" else values
+        if element.is_float:
+            lost = np.isfinite(wide) & ~np.isfinite(held.astype(np.float64))
+        elif tensor.dtype == "bool":
+            lost = (wide != 0) & (wide != 1)
+        else:
+            lost = np.asarray(held.astype(object) != wide.astype(object))
+    if lost.any():
+        place = [int(k) for k in np.argwhere(lost)[0]]
+        raise InputError(
+            f"{tensor.name}{place} is {wide[tuple(place)]}, which {tensor.dtype} does not hold",
+            help=f"give values of {tensor.dtype}, or declare {tensor.name} with a wider type",
+            id="inputs",
+        )
+    return held
+
+
+def refuse_far_indices(scop: Scop, arrays: Mapping[str, Array], sizes: Mapping[str, int]) -> None:
+    """Raise InputError when an index tensor holds a value with which some access would leave its tensor.
+
+    For runs that were refused: where no instance uses the value it does no harm.
+    """
+    for name, values in arrays.items():
+        allowed = index_range(scop, name, sizes)
+        if allowed is None or values.dtype.kind not in "iu":
+            continue
+        far = np.argwhere((values < allowed[0]) | (values > allowed[1]))
+        if len(far):
+            place = [int(k) for k in far[0]]
+            raise InputError(
+                f"{name}{place} is {values[tuple(place)]}, but it subscripts tensors where only {allowed[0]} to "
+                f"{allowed[1]} are inside",
+                help=f"give {name} values in that range, or guard the accesses through it",
+                id="inputs",
+            )
 
 
 def _subscripting(scop: Scop) -> set[str]:

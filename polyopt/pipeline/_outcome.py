@@ -14,6 +14,7 @@ from polyopt import __version__
 from polyopt.errors import BudgetError, InternalError, ProgramError
 from polyopt.ir import Program, Scop
 from polyopt.machine import Machine
+from polyopt.pipeline._inputs import refuse_far_indices
 from polyopt.pipeline._verdicts import PROPERTY_OF, is_refuted, run_verdicts
 from polyopt.report import RooflinePoint, RunReport, Span, Work, compute_work
 from polyopt.simulator import SimResult, chrome_trace, expected_instructions, simulate
@@ -141,6 +142,7 @@ def _simulate(request: Request) -> tuple[SimResult | None, ProgramError | None]:
             keep_events=request.keep_events,
         )
     except ProgramError as error:
+        refuse_far_indices(request.source, request.arrays, request.sizes)
         if error.diagnostic.id not in PROPERTY_OF:
             raise
         return None, error

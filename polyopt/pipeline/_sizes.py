@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from polyopt.errors import InputError, nearest
-from polyopt.ir import Scop, Tensor
-from polyopt.sets import Affine
+from polyopt.ir import Scop, Tensor, whole_size
+from polyopt.sets import Affine, bound_below
 
 __all__ = ["check_sizes", "complete_sizes"]
 
@@ -19,8 +19,8 @@ def check_sizes(scop: Scop, sizes: Mapping[str, int]) -> dict[str, int]:
     Raises InputError on a name that is no parameter, and on values outside the context whatever the missing ones are.
     """
     _check_names(scop, sizes)
-    found = {p: int(sizes[p]) for p in scop.params if p in sizes}
-    if scop.context.fix(found).is_empty():
+    found = {p: whole_size(p, sizes[p]) for p in scop.params if p in sizes}
+    if bound_below(scop.context, scop.params).fix(found).is_empty():
         given = ", ".join(f"{p}={v}" for p, v in found.items()) or "no sizes"
         context = scop.context.text().removeprefix("[]").strip().removeprefix(":").strip()
         raise InputError(
@@ -35,7 +35,8 @@ def _check_names(scop: Scop, sizes: Mapping[str, int]) -> None:
     for name in sizes:
         if name not in scop.params:
             known = nearest(name, scop.params) or "; it has none"
-            raise InputError(f"{scop.name} has no parameter {name!r}{known}", id="sizes")
+            help = f"its sizes: {', '.join(scop.params) or 'none'}"
+            raise InputError(f"{scop.name} has no parameter {name!r}{known}", help=help, id="sizes")
 
 
 def complete_sizes(scop: Scop, sizes: Mapping[str, int], shapes: Shapes | None = None) -> dict[str, int]:

@@ -8,7 +8,7 @@ from polyopt.reference._cells import Cells
 from polyopt.reference._contract import contract
 from polyopt.reference._evaluate import evaluate, run_program
 from polyopt.reference._expect import expected_seconds, most_instances
-from polyopt.reference._inputs import inputs
+from polyopt.reference._inputs import index_range, inputs
 from polyopt.reference._interpret import interpret
 from polyopt.reference._node import Node
 from polyopt.reference._scalar import Functions
@@ -25,6 +25,7 @@ __all__ = [
     "contract",
     "evaluate",
     "expected_seconds",
+    "index_range",
     "inputs",
     "interpret",
     "most_instances",

@@ -14,7 +14,7 @@ from polyopt.reference._cells import Array, bind_sizes, check_mode, wrap_array
 from polyopt.reference._node import dtype_kind
 from polyopt.sets import Affine, Interval, interval
 
-__all__ = ["inputs"]
+__all__ = ["index_range", "inputs"]
 
 _EXACT_CHOICES = (-3, -2, -1, 1, 2, 3)
 
@@ -139,6 +139,12 @@ def _chain(access: Access) -> Iterator[Access]:
     for subscript in access.subscripts:
         if isinstance(subscript, Indirect):
             yield from _chain(subscript.access)
+
+
+def index_range(scop: Scop, name: str, sizes: Mapping[str, int]) -> tuple[int, int] | None:
+    """The values of an index tensor with which every access through it stays inside; None when it subscripts none."""
+    uses = list(_index_uses(scop, name))
+    return _inside(scop, uses, sizes) if uses else None
 
 
 def _inside(scop: Scop, uses: list[tuple[Statement, str, int, Affine]], sizes: Mapping[str, int]) -> tuple[int, int]:

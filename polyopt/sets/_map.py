@@ -59,6 +59,10 @@ class Map:
         return tuple(positions(self.isl.get_space().domain(), isl.dim_type.set))
 
     @property
+    def params(self) -> tuple[str, ...]:
+        return tuple(positions(self.isl.get_space(), isl.dim_type.param))
+
+    @property
     def out_arity(self) -> int:
         return int(self.isl.dim(_OUT))
 

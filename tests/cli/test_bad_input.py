@@ -55,7 +55,7 @@ CALLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "unknown size": (("run", FILE, "--at", "T=2,M=8"), ("no parameter 'M'",)),
     "size given twice": (("run", FILE, "--at", "T=2,T=3"), ("--at gives T twice",)),
     "size that is no number": (("run", FILE, "--at", "T=two,N=8"), ("'two' is not an integer",)),
-    "size beyond 31 bits": (("run", FILE, "--at", f"T=2,N={10**22}"), ("is too large", "below 2**31")),
+    "size beyond 31 bits": (("run", FILE, "--at", f"T=2,N={10**22}"), ("a whole number below 2**31",)),
     "unreadable --at": (("run", FILE, "--at", "T:2"), ("cannot read 'T:2'", "--at N=7,M=6")),
     "file that does not exist": (("run", "cold.scop.yaml", *AT), ("cold.scop.yaml does not exist", "help:")),
     "unknown kind of file": (("run", "heat.json", *AT), ("heat.json", ".scop.yaml")),

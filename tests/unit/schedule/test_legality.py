@@ -257,7 +257,7 @@ def test_unusable_schedules(schedule: str, message: str) -> None:
     ("at", "message"),
     [
         ({"M": 3}, "small has no size called 'M'"),
-        ({"N": -1}, "size N = -1: a whole number, 0 or more, is expected"),
+        ({"N": -1}, "N = -1 is outside the context"),
         ({"N": True}, "a whole number"),
         ({"N": 9}, "N = 9 is outside the context"),
     ],
