@@ -15,6 +15,7 @@ from polyopt.ir._bounds import (
     violation,
 )
 from polyopt.ir._declarations import Places, check_context, check_names, check_tensor, shape_text
+from polyopt.ir._unwritten import Unwritten, unwritten_reads
 from polyopt.ir.dtypes import dtype
 from polyopt.ir.expr import (
     APPLY_OPS,
@@ -38,8 +39,8 @@ def verify_scop(scop: Scop, places: Places | None = None) -> None:
 
     InputError: a name twice or unusable; an unknown dtype, role or init; sizes that may be negative; a domain without
     bounds; an unknown name; a wrong number of subscripts; a cell out of bounds (with the smallest sizes and the first
-    instance); a write to an input; a read of a temp or output that nothing writes; an output that nothing writes; two
-    instances at one place of the original order (with an example).
+    instance); a write to an input; a read of a temp or output that nothing wrote before (with an example); an output
+    that nothing writes; two instances at one place of the original order (with an example).
     InternalError: what no user can write, such as an unknown operator.
     """
     check = _Checker(scop, places or (lambda _name, _part: None), scop.tensor_map())
@@ -195,6 +196,29 @@ class _Checker:
                     help="write it, or give it another role",
                     where=self.places(tensor.name, "role"),
                 )
+        for found in unwritten_reads(self.scop):
+            raise self._unwritten(found)
+
+    def _unwritten(self, found: Unwritten) -> InputError:
+        s, access = found.statement, found.access
+        tensor = self.tensors[access.tensor]
+        try:
+            at = found.instances.smallest(self.scop.params) or {}
+        except InputError:  # unbounded below: no smallest example
+            at = {}
+        sizes = "".join(f"{p}={at[p]}, " for p in self.scop.params) if at else ""
+        example = ""
+        if at:
+            cell = ", ".join(str(e.evaluate(at)) for e in access.affine_subscripts)
+            example = f": at {sizes}{_instance(s, at)} it needs {tensor.name}[{cell or '()'}]"
+        return InputError(
+            f"{_title(s)} reads {access}, whose role is {tensor.role}, before any statement wrote it{example}",
+            id="read-before-written",
+            help=f"write {tensor.name} first, or give it the role inout"
+            if tensor.role == "output"
+            else f"write {tensor.name} first, or give it the role input",
+            where=self._where(s, access),
+        )
 
     def _forbid_input_writes(self, s: Statement) -> None:
         for name in _written(s):

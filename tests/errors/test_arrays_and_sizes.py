@@ -82,3 +82,54 @@ def test_numpy_sizes_pass(gather: Scop) -> None:
 def test_a_schedule_names_only_sizes_of_the_program(gather: Scop) -> None:
     with pytest.raises(InputError, match="uses a size 'Q', which gather does not have"):
         po.check(gather, "[Q] -> { S[i] -> [i + Q] }")
+
+
+READ_FIRST = """
+scop: early
+params: [N]
+context: N >= 2
+tensors:
+  x: {{shape: [N], dtype: float32, role: input}}
+  y: {{shape: [N], dtype: float32, role: output}}
+  k: {{shape: [N], dtype: int32, role: input}}
+statements:
+- {{name: S, domain: "[i] : {first}", order: "[{order}]", body: "y[{cell}] = x[i]"}}
+- {{name: T, domain: "[i] : 0 <= i < N", order: "[1, i]", body: "{use}"}}
+"""
+
+
+def early(first: str = "0 <= i < N", order: str = "0, i", cell: str = "i", use: str = "y[i] += x[i]") -> Scop:
+    return po.read_scop(READ_FIRST.format(first=first, order=order, cell=cell, use=use))
+
+
+@pytest.mark.parametrize(
+    ("changes", "example"),
+    [
+        ({"first": "0 <= i < N - 1"}, "at N=2, T[i=1] it needs y[1]"),
+        ({"first": "0 <= i < N and i != 3"}, "at N=4, T[i=3] it needs y[3]"),
+        ({"order": "2, i"}, "at N=2, T[i=0] it needs y[0]"),
+        ({"order": "1, i + 1"}, "at N=2, T[i=0] it needs y[0]"),
+        ({"first": "0 <= i < N and i mod 2 = 0"}, "at N=2, T[i=1] it needs y[1]"),
+        ({"first": "0 <= i < N - 1", "use": "y[i] = y[i] + x[i]"}, "at N=2, T[i=1] it needs y[1]"),
+    ],
+)
+def test_cells_read_before_they_are_written(changes: dict[str, str], example: str) -> None:
+    with pytest.raises(InputError, match=re.escape(example)) as caught:
+        early(**changes)
+    assert "inout" in caught.value.diagnostic.help
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"order": "1, i"},
+        {"first": "0 <= i < 2*N and i < N"},
+        {"cell": "N - 1 - i"},
+        {"cell": "k[i]"},
+        {"first": "0 <= i < N - 1", "use": "y[i] = y[i] if i < N - 1 else x[i]"},
+        {"first": "0 <= i < N - 1", "use": "y[i] = y[k[i]]"},
+    ],
+)
+def test_cells_that_are_or_may_be_written_before_pass(changes: dict[str, str]) -> None:
+    assert early(**changes).name == "early"
