@@ -41,7 +41,11 @@ class Registry:
         """
         table = self._table()
         if name not in table:
-            raise PluginError(f"nothing called {name!r} in {self.group}{nearest(name, table)}", id="unknown-plugin")
+            raise PluginError(
+                f"nothing called {name!r} in {self.group}{nearest(name, table)}",
+                help=f"known: {', '.join(sorted(table)) or 'none'}",
+                id="unknown-plugin",
+            )
         point, distribution = table[name]
         try:
             return point.load()

@@ -74,12 +74,20 @@ def fixed_scop(scop: Scop, at: Mapping[str, int] | None) -> Scop:
         return scop
     for name, size in at.items():
         if name not in scop.params:
-            raise InputError(f"{scop.name} has no size called {name!r}{nearest(name, scop.params)}", id="size")
+            raise InputError(
+                f"{scop.name} has no size called {name!r}{nearest(name, scop.params)}",
+                help=f"sizes: {', '.join(scop.params) or 'none'}",
+                id="size",
+            )
         whole_size(name, size)
     fixed = scop.at({n: int(v) for n, v in at.items()})
     if sizes_context(fixed).is_empty():
         given = ", ".join(f"{n} = {v}" for n, v in at.items())
-        raise InputError(f"{given} is outside the context of {scop.name}: {scop.context.text()}", id="size")
+        raise InputError(
+            f"{given} is outside the context of {scop.name}: {scop.context.text()}",
+            help="choose sizes that fulfil the context",
+            id="size",
+        )
     return fixed
 
 
@@ -124,7 +132,11 @@ def _text_of(schedule: str) -> str:
     try:
         return Path(schedule[1:]).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read the schedule file {schedule[1:]!r}: {error}", id="schedule") from error
+        raise InputError(
+            f"cannot read the schedule file {schedule[1:]!r}: {error}",
+            help="give the file of an isl schedule tree after @",
+            id="schedule",
+        ) from error
 
 
 def _with_parallel(order: NewOrder, parallel: Sequence[int]) -> NewOrder:
@@ -132,6 +144,7 @@ def _with_parallel(order: NewOrder, parallel: Sequence[int]) -> NewOrder:
         if not 0 <= dim < order.length:
             raise InputError(
                 f"dimension {dim} cannot be parallel: the schedule has {order.length} dimensions, counted from 0",
+                help="name dimensions of the order vector, counted from 0",
                 id="parallel",
             )
     return NewOrder(order.orders, order.length, tuple(sorted(set(parallel))), order.unordered)
@@ -152,7 +165,11 @@ def _check_names(scop: Scop, names: Sequence[str] | Mapping[str, object]) -> Non
     known = [s.name for s in scop.statements]
     for name in names:
         if name not in known:
-            raise InputError(f"the schedule names {name!r}, which is no statement{nearest(name, known)}", id="schedule")
+            raise InputError(
+                f"the schedule names {name!r}, which is no statement{nearest(name, known)}",
+                help=f"statements: {', '.join(known)}",
+                id="schedule",
+            )
     missing = [name for name in known if name not in names]
     if missing:
         raise InputError(
@@ -172,7 +189,9 @@ def _from_maps(scop: Scop, maps: Sequence[Map]) -> NewOrder:
     for m in maps:
         if m.out_name:
             raise InputError(
-                f"the order vector of {m.in_name} has the name {m.out_name!r}: leave it out", id="schedule"
+                f"the order vector of {m.in_name} has the name {m.out_name!r}: leave it out",
+                help="write [..] without a name in front",
+                id="schedule",
             )
     length = max((m.out_arity for m in maps), default=0)
     own = [[m for m in maps if m.in_name == s.name] for s in scop.statements]
@@ -188,6 +207,7 @@ def _statement_order(scop: Scop, statement: Statement, maps: Sequence[Map], leng
             raise InputError(
                 f"the schedule gives {statement.name} {in_arity(m)} iterators, it has {len(dims)}: "
                 f"{statement.name}[{', '.join(dims)}]",
+                help="give the statement the iterators that it has, in order",
                 id="schedule",
             )
     pieces = [pad_order(with_in_dims(m, dims).intersect_domain(domain), length) for m in maps]

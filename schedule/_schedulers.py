@@ -110,10 +110,16 @@ def compute_schedule(
     """
     part = SCHEDULERS.load(scheduler)
     if not callable(part):
-        raise PluginError(f"the scheduler {scheduler!r} cannot be called: it is a {type(part).__name__}")
+        raise PluginError(
+            f"the scheduler {scheduler!r} cannot be called: it is a {type(part).__name__}",
+            help="register a function scheduler(scop, *, max_operations=...)",
+        )
     result = part(scop, max_operations=max_operations)
     if not isinstance(result, ScheduleResult):
-        raise PluginError(f"the scheduler {scheduler!r} gives a {type(result).__name__}, not a ScheduleResult")
+        raise PluginError(
+            f"the scheduler {scheduler!r} gives a {type(result).__name__}, not a ScheduleResult",
+            help="return a polyopt.schedule.ScheduleResult",
+        )
     if SCHEDULERS.distribution(scheduler) == OWN:
         return result  # judged already
     verdict = check(scop, result.mapping())
@@ -166,7 +172,9 @@ def _descend(scop: Scop, options: SchedulerOptions, max_operations: int | None) 
     rung, tree = found
     result = _result(scop, _vectors_of_tree(scop, tree), tree, rung, ladder.remarks)
     if result.verdict.verdict == ILLEGAL:
-        refused = LegalityError(f"the order that was found is illegal: {result.verdict.reason}")
+        refused = LegalityError(
+            f"the order that was found is illegal: {result.verdict.reason}", help="report this schedule"
+        )
         return replace(schedule_original(scop), remarks=(*ladder.remarks, _remark(refused, ORIGINAL)))
     return result
 
@@ -198,7 +206,7 @@ class _Ladder:
         unknowns = self.unknowns(names, rung)
         if unknowns > MAX_UNKNOWNS:
             size = f"{_listed(names)}: {unknowns} unknown coefficients are more than {MAX_UNKNOWNS}"
-            self.remarks.append(_remark(BudgetError(size), next_rung))
+            self.remarks.append(_remark(BudgetError(size, help="schedule fewer statements at once"), next_rung))
             return None
         context = sizes_context(self.scop)
         own = [d for d in self.dependences if d.source in names]

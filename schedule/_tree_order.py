@@ -81,9 +81,7 @@ def _walk(node: Node, sets: tuple[Set, ...], vectors: _Vectors, unordered: list[
             yield from _walk(child, inside, {s.name: (*vectors[s.name], affine(k)) for s in inside}, unordered)
 
 
-def _through_band(
-    band: Band, sets: tuple[Set, ...], vectors: _Vectors, unordered: list[_Unordered]
-) -> _Vectors:
+def _through_band(band: Band, sets: tuple[Set, ...], vectors: _Vectors, unordered: list[_Unordered]) -> _Vectors:
     result = dict(vectors)
     for m in band.members:
         if m.kind in (PARALLEL, VECTOR):

@@ -81,4 +81,3 @@ def _member(m: Member, domain: tuple[Set, ...]) -> str:
     dims = {s.name: s.dims for s in domain}
     parts = [f"{n}[{', '.join(dims[n])}] -> [({e.text()})]" for n, e in m.exprs]
     return f"{{ {'; '.join(parts)} }}"
-

@@ -224,7 +224,11 @@ def _arrays(
 ) -> tuple[dict[str, ArrayPlan], dict[str, int]]:
     device = machine.memory_of_kind("device")
     if device is None:
-        raise InputError(f"machine {machine.name} has no device memory", id="machine-file")
+        raise InputError(
+            f"machine {machine.name} has no device memory",
+            help="add a memory of kind device to the machine file",
+            id="machine-file",
+        )
     arrays: dict[str, ArrayPlan] = {}
     spaces: dict[str, int] = {}
     for t in program.tensors:

@@ -124,7 +124,11 @@ def _load(plan: Plan, inputs: Mapping[str, Array], arithmetic: Arithmetic) -> St
     wanted = [t.name for t in plan.program.tensors if t.role in ("input", "inout")]
     for name in inputs:
         if name not in wanted:
-            raise InputError(f"{plan.program.name} takes no input {name!r}{nearest(name, wanted)}", id="inputs")
+            raise InputError(
+                f"{plan.program.name} takes no input {name!r}{nearest(name, wanted)}",
+                help=f"inputs: {', '.join(wanted) or 'none'}",
+                id="inputs",
+            )
     missing = [n for n in wanted if n not in inputs]
     if missing:
         raise InputError(

@@ -69,11 +69,17 @@ SUITES: Mapping[str, tuple[Workload, ...]] = MappingProxyType(
 def select_workloads(suite: str, only: Sequence[str] = ()) -> tuple[Workload, ...]:
     """The workloads of `suite`, or those named in `only`.  Raises InputError naming the nearest known name."""
     if suite not in SUITES:
-        raise InputError(f"unknown suite {suite!r}{nearest(suite, SUITES)}", id="suite")
+        raise InputError(
+            f"unknown suite {suite!r}{nearest(suite, SUITES)}", help=f"suites: {', '.join(SUITES)}", id="suite"
+        )
     known = {w.name: w for w in SUITES[suite]}
     for name in only:
         if name not in known:
-            raise InputError(f"suite {suite} has no workload {name!r}{nearest(name, known)}", id="suite")
+            raise InputError(
+                f"suite {suite} has no workload {name!r}{nearest(name, known)}",
+                help=f"workloads: {', '.join(known)}",
+                id="suite",
+            )
     return tuple(w for w in SUITES[suite] if not only or w.name in only)
 
 

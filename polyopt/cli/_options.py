@@ -50,11 +50,15 @@ def parse_sizes(text: str) -> dict[str, int]:
         if not name.isidentifier() or not equals:
             raise InputError(f"cannot read {part!r} in --at {text!r}", help="write sizes like --at N=7,M=6", id="at")
         if name in sizes:
-            raise InputError(f"--at gives {name} twice", id="at")
+            raise InputError(f"--at gives {name} twice", help="give every size once", id="at")
         try:
             sizes[name] = int(value)
         except ValueError:
-            raise InputError(f"--at {name}={value}: {value!r} is not an integer", id="at") from None
+            raise InputError(
+                f"--at {name}={value}: {value!r} is not an integer",
+                help="write whole numbers, like --at N=7,M=6",
+                id="at",
+            ) from None
     return sizes
 
 

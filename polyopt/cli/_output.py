@@ -44,13 +44,17 @@ def writing(path: Path) -> Iterator[Path]:
     """A temporary name with the same suffix; the file moves to `path` only when the body succeeds."""
     folder = Path(tempfile.mkdtemp(prefix=".polyopt-", dir=path.parent)) if os.access(path.parent, os.W_OK) else None
     if folder is None:
-        raise InputError(f"cannot write {path}: no permission in {path.parent}", id="file")
+        raise InputError(
+            f"cannot write {path}: no permission in {path.parent}",
+            help="choose a folder that you may write to",
+            id="file",
+        )
     try:
         temporary = folder / path.name
         yield temporary
         os.replace(temporary, path)
     except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}", id="file") from error
+        raise InputError(f"cannot write {path}: {error.strerror}", help="choose another file", id="file") from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

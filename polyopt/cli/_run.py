@@ -98,7 +98,9 @@ def read_arrays(name: str) -> Mapping[str, npt.NDArray[Any]]:
         with data:
             found = {key: data[key] for key in data.files}
     except OSError as error:
-        raise InputError(f"cannot read {name}: {error.strerror or error}", id="file") from error
+        raise InputError(
+            f"cannot read {name}: {error.strerror or error}", help="give a file that numpy.savez has written", id="file"
+        ) from error
     except (ValueError, zipfile.BadZipFile, EOFError) as error:
         raise InputError(f"cannot read {name}: {error}", help=NPZ_HELP, id="inputs") from error
     for key, array in found.items():

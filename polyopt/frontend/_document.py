@@ -88,9 +88,16 @@ class Scalar:
             return ast.parse(self.text, mode=mode)
         except SyntaxError as error:
             place = self.part((error.lineno or 1) - 1, max(0, (error.offset or 1) - 1))
-            raise InputError(f"cannot read the {what} {self.text!r}: {error.msg}", id="syntax", where=place) from error
+            raise InputError(
+                f"cannot read the {what} {self.text!r}: {error.msg}",
+                help="write it as Python would",
+                id="syntax",
+                where=place,
+            ) from error
         except (ValueError, RecursionError, MemoryError) as error:
-            raise InputError(f"cannot read the {what}: {error}", id="syntax", where=self.where) from error
+            raise InputError(
+                f"cannot read the {what}: {error}", help="write it as Python would", id="syntax", where=self.where
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +122,11 @@ class Entry:
         found: dict[str, Entry] = {}
         for key, value in self.node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise InputError(f"{self.what}: a key must be a word", where=self.document.where(key))
+                raise InputError(
+                    f"{self.what}: a key must be a word",
+                    help="quote nothing and nest nothing in keys",
+                    where=self.document.where(key),
+                )
             self._check_key(key, found, known)
             what = f"{key.value} of {self.what}" if known else f"{self.what} {key.value}"
             found[key.value] = Entry(value, what, self.document)
@@ -130,7 +141,9 @@ class Entry:
             message = f"unknown key {key.value!r} in {self.what}{nearest(key.value, known)}"
             raise InputError(message, id="unknown-key", help=f"keys here: {', '.join(known)}", where=where)
         if key.value in found:
-            raise InputError(f"key {key.value!r} stands twice in {self.what}", id="duplicate", where=where)
+            raise InputError(
+                f"key {key.value!r} stands twice in {self.what}", help="keep one of them", id="duplicate", where=where
+            )
 
     def renamed(self, what: str) -> Entry:
         return Entry(self.node, what, self.document)
@@ -176,7 +189,12 @@ def parse_document(text: str, file: str, what: str) -> Entry:
         problem = " ".join(p for p in (error.context, error.problem) if p)
         raise InputError(f"malformed YAML: {problem}", id="yaml", help=_yaml_help(problem), where=where) from error
     except (yaml.YAMLError, RecursionError) as error:
-        raise InputError(f"malformed YAML: {error}", id="yaml", where=Location(file, 1)) from error
+        raise InputError(
+            f"malformed YAML: {error}",
+            help="mend the YAML at this line; quote texts that hold : or #",
+            id="yaml",
+            where=Location(file, 1),
+        ) from error
     if root is None:
         raise InputError("the file is empty", id="yaml", help="begin with 'scop: NAME'", where=Location(file, 1))
     return Entry(root, what, document)

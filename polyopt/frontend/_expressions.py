@@ -306,7 +306,7 @@ def _cast(node: ast.Call, names: Names) -> Expr:
     try:
         dtype(kind.value)
     except InputError as error:
-        raise InputError(error.message, id="dtype", where=names.locate(kind)) from error
+        raise InputError(error.message, help=error.diagnostic.help, id="dtype", where=names.locate(kind)) from error
     return Cast(kind.value, parse_value(arg, names))
 
 

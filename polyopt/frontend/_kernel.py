@@ -171,9 +171,16 @@ def _parse_text(text: str, file: str) -> tuple[SourceText, ast.Module]:
         line = error.lineno or 1
         shown = source.lines[line - 1] if line <= len(source.lines) else ""
         where = Location(file, line, max(1, error.offset or 1), shown)
-        raise InputError(f"{file} is not Python: {error.msg}", id="syntax", where=where) from error
+        raise InputError(
+            f"{file} is not Python: {error.msg}",
+            help="mend the syntax: the file is parsed as a whole",
+            id="syntax",
+            where=where,
+        ) from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise InputError(f"cannot read {file}: {error}", id="syntax") from error
+        raise InputError(
+            f"cannot read {file}: {error}", help="give a Python file that you may read", id="syntax"
+        ) from error
 
 
 def _find_live(function: FunctionType) -> tuple[SourceText, ast.FunctionDef]:
@@ -248,5 +255,10 @@ def _options(call: ast.Call, source: SourceText) -> Options:
         found[str(keyword.arg)] = value
     if call.args:
         message = f"@kernel takes keyword arguments only: {show(call)}"
-        raise InputError(message, id="kernel-option", where=source.locate(call))
+        raise InputError(
+            message,
+            help="write @po.kernel or @po.kernel(reassociate=True)",
+            id="kernel-option",
+            where=source.locate(call),
+        )
     return Options(bool(found.get("reassociate", False)), str(found.get("context", "")))

@@ -68,7 +68,8 @@ def _read(path: Path, function: str | None) -> Scop:
     scop = reader(path, function)
     if not isinstance(scop, Scop):
         raise PluginError(
-            f"the frontend {name!r} of {FRONTENDS.distribution(name)} returned {type(scop).__name__}, not a Scop"
+            f"the frontend {name!r} of {FRONTENDS.distribution(name)} returned {type(scop).__name__}, not a Scop",
+            help="return a polyopt.ir.Scop from the plug-in",
         )
     verify_scop(scop)
     return scop

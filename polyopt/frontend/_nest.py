@@ -96,7 +96,12 @@ def _range(node: ast.expr, names: Names) -> tuple[Affine, Affine, int]:
             f"cannot loop over {show(node)}", help="write for i in range(start, stop, step)", where=names.locate(node)
         )
     if node.keywords or not 1 <= len(node.args) <= 3 or any(isinstance(a, ast.Starred) for a in node.args):
-        raise InputError(f"range takes one to three arguments: {show(node)}", id="arguments", where=names.locate(node))
+        raise InputError(
+            f"range takes one to three arguments: {show(node)}",
+            help="write range(stop), range(start, stop) or range(start, stop, step)",
+            id="arguments",
+            where=names.locate(node),
+        )
     ends = [parse_affine(a, names) for a in node.args]
     low, high = (affine(0), ends[0]) if len(ends) == 1 else (ends[0], ends[1])
     step = ends[2] if len(ends) == 3 else affine(1)

@@ -53,7 +53,11 @@ def read_function(
     try:
         reader.block(function.body, Nest(), count())
     except RecursionError as error:
-        raise UnsupportedError("the function is nested too deeply", where=locate(function)) from error
+        raise UnsupportedError(
+            "the function is nested too deeply",
+            help="split the expression or the loops into several",
+            where=locate(function),
+        ) from error
     return _finish(function, reader, reassociate, context)
 
 

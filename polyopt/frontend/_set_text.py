@@ -84,7 +84,12 @@ def _iterators(scalar: Scalar, inside: str, params: Sequence[str]) -> tuple[str,
                 where=scalar.where,
             )
         if name in names:
-            raise InputError(f"two iterators are called {name} in {scalar.text!r}", id="duplicate", where=scalar.where)
+            raise InputError(
+                f"two iterators are called {name} in {scalar.text!r}",
+                help="give every iterator its own name",
+                id="duplicate",
+                where=scalar.where,
+            )
         if name in params:
             raise InputError(
                 f"{name} is the name of both a param and an iterator in {scalar.text!r}",

@@ -79,7 +79,12 @@ def check_tensor(scop: Scop, tensor: Tensor, places: Places) -> None:
         dtype(tensor.dtype)
     except InputError as error:
         message = f"tensor {name}: {error.message}"
-        raise InputError(message, id="dtype", where=places(name, "dtype")) from error
+        raise InputError(
+            message,
+            help=error.diagnostic.help,
+            id="dtype",
+            where=places(name, "dtype"),
+        ) from error
     if tensor.role not in ROLES:
         raise InputError(
             f"tensor {name}: unknown role {tensor.role!r}{nearest(tensor.role, ROLES)}",
@@ -132,6 +137,7 @@ def _initial(scop: Scop, places: Places, tensor: Tensor) -> None:
     if init.kind == "diagonally_dominant" and len(tensor.shape) < 2:
         raise InputError(
             f"tensor {tensor.name}: diagonally_dominant wants a matrix, its shape is {shape_text(tensor)}",
+            help="give the tensor two equal last dimensions, or another init",
             id="init",
             where=where,
         )
@@ -140,10 +146,11 @@ def _initial(scop: Scop, places: Places, tensor: Tensor) -> None:
     other = scop.tensor_map().get(init.tensor)
     if other is None:
         message = f"tensor {tensor.name}: init {tensor.init!r} names no tensor{nearest(init.tensor, scop.tensor_map())}"
-        raise InputError(message, id="init", where=where)
+        raise InputError(message, help="write index(T, axis) with an axis of a declared tensor", id="init", where=where)
     if init.axis >= len(other.shape):
         raise InputError(
             f"tensor {tensor.name}: init {tensor.init!r}, but {other.name} has shape {shape_text(other)}",
+            help="name an axis that the other tensor has",
             id="init",
             where=where,
         )

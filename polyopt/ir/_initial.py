@@ -47,7 +47,7 @@ def parse_initial(text: str) -> Initial:
     """
     name, arguments = _split(text)
     if name not in INITIAL_KINDS:
-        raise InputError(f"unknown init {text!r}{nearest(name, INITIAL_KINDS)}", id="init")
+        raise InputError(f"unknown init {text!r}{nearest(name, INITIAL_KINDS)}", help=_all_usages(), id="init")
     wanted = INITIAL_KINDS[name]
     if len(arguments) != len(wanted):
         raise InputError(f"init {text!r} does not read {_usage(name)}", id="init", help=f"write {_usage(name)}")

@@ -98,6 +98,7 @@ class _Checker:
             if name not in self.tensors:
                 raise InputError(
                     f"{_title(s)}: the call names {name}, which is not declared{nearest(name, self.tensors)}",
+                    help="declare it under tensors, or correct the name",
                     id="unknown-name",
                     where=self._where(s, "body"),
                 )
@@ -128,12 +129,14 @@ class _Checker:
             raise InputError(
                 f"{_title(s)} {verb} {access}, but {access.tensor} is not declared"
                 f"{nearest(access.tensor, self.tensors)}",
+                help="declare it under tensors, or correct the name",
                 id="unknown-name",
                 where=self._where(s, access),
             )
         if len(access.subscripts) != len(tensor.shape):
             raise InputError(
                 f"{_title(s)} {verb} {access}, but {tensor.name} has shape {shape_text(tensor)}",
+                help=f"give {len(tensor.shape)} subscripts",
                 id="rank",
                 where=self._where(s, access),
             )
@@ -239,6 +242,7 @@ class _Checker:
         for name in sorted(set(used) - set(known)):
             raise NotAffineError(
                 f"{_title(s)}: unknown name {name} in its {what}{nearest(name, known)}",
+                help=f"known here: {', '.join(known) or 'nothing'}",
                 id="unknown-name",
                 where=self._where(s, part),
             )

@@ -60,5 +60,7 @@ def dtype(name: str) -> DType:
     2
     """
     if name not in DTYPES:
-        raise InputError(f"unknown dtype {name!r}{nearest(name, DTYPES)}", id="dtype")
+        raise InputError(
+            f"unknown dtype {name!r}{nearest(name, DTYPES)}", help=f"element types: {', '.join(DTYPES)}", id="dtype"
+        )
     return DTYPES[name]

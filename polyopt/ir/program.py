@@ -181,4 +181,3 @@ def instructions(nodes: tuple[Node, ...], loops: tuple[Loop, ...] = ()) -> Itera
             yield from instructions(node.body, (*loops, node))
         else:
             yield node, loops
-

@@ -51,7 +51,10 @@ class CostFormula:
         try:
             tree = ast.parse(self.text, mode="eval")
         except SyntaxError as error:
-            raise MachineFileError(f"{where}: cannot read the cost formula {self.text!r}") from error
+            raise MachineFileError(
+                f"{where}: cannot read the cost formula {self.text!r}",
+                help="write it as a Python expression of lanes and numbers",
+            ) from error
         _Checker(frozenset((*lanes, "points")), frozenset(operands), f"{where}: {self.text!r}").number(tree.body)
 
     def evaluate(self, lanes: Mapping[str, Number], operands: Mapping[str, OperandKind]) -> Number:
@@ -114,7 +117,10 @@ class _Checker:
                 f"{self.where}: unknown operand {node.value.id!r}{nearest(node.value.id, self.operands)}"
             )
         if node.attr not in ("dtype", "memory"):
-            raise MachineFileError(f"{self.where}: operands have .dtype and .memory, not .{node.attr}")
+            raise MachineFileError(
+                f"{self.where}: operands have .dtype and .memory, not .{node.attr}",
+                help="write operand.dtype or operand.memory",
+            )
 
     def error(self, node: ast.expr) -> MachineFileError:
         return MachineFileError(
@@ -149,7 +155,10 @@ def _evaluate(node: ast.expr, lanes: Mapping[str, Number], operands: Mapping[str
         return max(values) if node.func.id == "max" else min(values)
     if isinstance(node, ast.IfExp):
         return _evaluate(node.body if _truth(node.test, lanes, operands) else node.orelse, lanes, operands)
-    raise MachineFileError(f"cannot evaluate {ast.unparse(node)!r} in a cost formula")
+    raise MachineFileError(
+        f"cannot evaluate {ast.unparse(node)!r} in a cost formula",
+        help="use numbers, lanes, operand.dtype, + - * / //, min, max, ceil and x if c else y",
+    )
 
 
 def _truth(node: ast.expr, lanes: Mapping[str, Number], operands: Mapping[str, OperandKind]) -> bool:
@@ -166,4 +175,7 @@ def _truth(node: ast.expr, lanes: Mapping[str, Number], operands: Mapping[str, O
             return bool(left == value)
         if isinstance(node.ops[0], ast.NotEq):
             return bool(left != value)
-    raise MachineFileError(f"cannot evaluate the condition {ast.unparse(node)!r} in a cost formula")
+    raise MachineFileError(
+        f"cannot evaluate the condition {ast.unparse(node)!r} in a cost formula",
+        help="compare operand.dtype or operand.memory with a text",
+    )

@@ -65,9 +65,11 @@ def load_machine(path: Path) -> Machine:
     try:
         data = yaml.safe_load(path.read_text())
     except OSError as error:
-        raise InputError(f"cannot read the machine file {path}: {error.strerror}") from error
+        raise InputError(
+            f"cannot read the machine file {path}: {error.strerror}", help="give a file that you may read"
+        ) from error
     except yaml.YAMLError as error:
-        raise MachineFileError(f"{path}: malformed YAML: {error}") from error
+        raise MachineFileError(f"{path}: malformed YAML: {error}", help="mend the YAML at this place") from error
     return _Loader(str(path)).machine(data)
 
 
@@ -226,19 +228,24 @@ class _Loader:
 
     def mapping(self, data: Any, known: Iterable[str], needed: Iterable[str], path: str) -> Node:
         if not isinstance(data, Mapping):
-            raise MachineFileError(f"{self.where}: {path or 'the file'} is not a mapping")
+            raise MachineFileError(
+                f"{self.where}: {path or 'the file'} is not a mapping", help="write key: value lines"
+            )
         for key in data:
             if key not in tuple(known):
                 raise MachineFileError(f"{self.where}: unknown key {path}.{key}{nearest(str(key), known)}")
         for key in needed:
             if key not in data:
-                raise MachineFileError(f"{self.where}: {path or 'the file'} lacks the key {key!r}")
+                raise MachineFileError(
+                    f"{self.where}: {path or 'the file'} lacks the key {key!r}",
+                    help="add it; polyopt/machine/data/trn2.yaml shows all of them",
+                )
         return data
 
     def table(self, data: Any, path: str) -> Iterable[tuple[str, Any]]:
         """The entries of a mapping whose keys are free names."""
         if not isinstance(data, Mapping):
-            raise MachineFileError(f"{self.where}: {path} is not a mapping")
+            raise MachineFileError(f"{self.where}: {path} is not a mapping", help="write key: value lines")
         return data.items()
 
     def names(self, data: Iterable[str], known: Iterable[str], path: str) -> tuple[str, ...]:

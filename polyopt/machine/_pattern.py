@@ -94,20 +94,29 @@ def parse_body(text: str, *, ops: Mapping[str, tuple[str, ...]], scalars: tuple[
     try:
         node = ast.parse(text, mode="exec").body[0]
     except (SyntaxError, IndexError) as error:
-        raise MachineFileError(f"{where}: cannot read the body {text!r}: {error}") from error
+        raise MachineFileError(
+            f"{where}: cannot read the body {text!r}: {error}", help="write it as Python would"
+        ) from error
     reader = _Reader(ops, scalars, where, text)
     if isinstance(node, ast.AugAssign):
         combine = _BINARY.get(type(node.op), "")
         if combine not in ("+", "*"):
-            raise MachineFileError(f"{where}: {text!r}: only += and *= reduce")
+            raise MachineFileError(
+                f"{where}: {text!r}: only += and *= reduce", help="write +=, *= or slot.reduce(X[...])"
+            )
         return Body(reader.operand(node.target), reader.pattern(node.value), (combine,), "", text)
     if not isinstance(node, ast.Assign) or len(node.targets) != 1:
-        raise MachineFileError(f"{where}: {text!r} is not one assignment")
+        raise MachineFileError(
+            f"{where}: {text!r} is not one assignment", help="write one assignment such as O[m, n] += W[k, m]*X[k, n]"
+        )
     target, value = reader.operand(node.targets[0]), node.value
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "reduce":
         slot = value.func.value
         if not isinstance(slot, ast.Name) or slot.id not in ops or len(value.args) != 1:
-            raise MachineFileError(f"{where}: {text!r}: write slot.reduce(X[...]) with a declared operator slot")
+            raise MachineFileError(
+                f"{where}: {text!r}: write slot.reduce(X[...]) with a declared operator slot",
+                help="declare the slot under slots",
+            )
         return Body(target, reader.pattern(value.args[0]), ops[slot.id], slot.id, text)
     return Body(target, reader.pattern(value), (), "", text)
 

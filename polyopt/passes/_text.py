@@ -1,9 +1,9 @@
 """The text form of a pipeline, printed and parsed back: `deps,schedule{algorithm=isl},tile{sizes=32,32},program`.
 
-    pipeline := pass ("," pass)*
-    pass     := name ["{" option ("," option)* "}"]
-    option   := key "=" [value ("," value)*]      no value or several make a tuple
-    value    := a word of letters, digits and . _ : / + - @, or a JSON string in double quotes
+pipeline := pass ("," pass)*
+pass     := name ["{" option ("," option)* "}"]
+option   := key "=" [value ("," value)*]      no value or several make a tuple
+value    := a word of letters, digits and . _ : / + - @, or a JSON string in double quotes
 """
 
 from __future__ import annotations
@@ -175,7 +175,11 @@ def _convert(name: str, key: str, raw: list[str], hint: object) -> object:
         return tuple(_scalar(name, key, word, args[0]) for word in raw)
     if len(raw) != 1:
         found = ", ".join(raw) or "none"
-        raise InputError(f"option {key!r} of pass {name} takes one value, found {found}", id="pipeline")
+        raise InputError(
+            f"option {key!r} of pass {name} takes one value, found {found}",
+            help="give it once, without commas",
+            id="pipeline",
+        )
     return _scalar(name, key, raw[0], hint)
 
 

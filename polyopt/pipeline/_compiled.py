@@ -140,7 +140,11 @@ class Compiled:
             raise
         certain = [r for r in result.races or () if r.certain]
         if certain:
-            raise ProgramError(str(certain[0]), id="race")
+            raise ProgramError(
+                str(certain[0]),
+                help="report the program: waits that polyopt derives should order these accesses",
+                id="race",
+            )
         return dict(result.outputs)
 
     def run_report(

@@ -38,7 +38,11 @@ def bind_inputs(
     wanted = [t.name for t in scop.with_role("input", "inout")]
     for name in given:
         if name not in wanted:
-            raise InputError(f"{scop.name} takes no input {name!r}{nearest(name, wanted)}", id="inputs")
+            raise InputError(
+                f"{scop.name} takes no input {name!r}{nearest(name, wanted)}",
+                help=f"inputs: {', '.join(wanted) or 'none'}",
+                id="inputs",
+            )
     fixed = complete_sizes(scop, sizes, {n: a.shape for n, a in given.items()})
     needed = _subscripting(scop) if timing_only else {t.name for t in scop.tensors}
     _check_memory(scop, fixed, needed)

@@ -108,4 +108,3 @@ def _expected_ns(unit: Unit, candidate: _Candidate) -> float:
     if any(r.id == "general-engine" for r in remarks):
         return float("inf")
     return estimate_time_ns(mapping, {**dict.fromkeys(candidate.scop.params, DEFAULT_SIZE), **unit.at})
-

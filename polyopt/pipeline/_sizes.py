@@ -70,11 +70,19 @@ def _extents(scop: Scop, shapes: Shapes) -> Iterator[tuple[Tensor, int, Affine, 
     tensors = scop.tensor_map()
     for name, shape in shapes.items():
         if name not in tensors:
-            raise InputError(f"{scop.name} has no tensor {name!r}{nearest(name, tensors)}", id="inputs")
+            raise InputError(
+                f"{scop.name} has no tensor {name!r}{nearest(name, tensors)}",
+                help=f"tensors: {', '.join(tensors)}",
+                id="inputs",
+            )
         wanted = tensors[name].shape
         if len(shape) != len(wanted):
             text = ", ".join(e.python() for e in wanted)
-            raise InputError(f"{name} has shape {shape}, expected {len(wanted)} dimensions: [{text}]", id="inputs")
+            raise InputError(
+                f"{name} has shape {shape}, expected {len(wanted)} dimensions: [{text}]",
+                help="give an array with one axis for each dimension",
+                id="inputs",
+            )
         for axis, (extent, size) in enumerate(zip(wanted, shape, strict=True)):
             yield tensors[name], axis, extent, size
 
@@ -86,6 +94,7 @@ def _solve(extent: Affine, size: int, tensor: Tensor, axis: int) -> tuple[str, i
             raise InputError(
                 f"{tensor.name} has extent {size} in dimension {axis}, "
                 f"expected {tensor.shape[axis].python()} = {extent.const}",
+                help="give arrays whose shapes agree with each other and with the sizes",
                 id="inputs",
             )
         return "", 0
@@ -96,6 +105,7 @@ def _solve(extent: Affine, size: int, tensor: Tensor, axis: int) -> tuple[str, i
     if rest:
         raise InputError(
             f"{tensor.name} has extent {size} in dimension {axis}, which no integer {name} makes {extent.python()}",
+            help="give an array of another extent, or pad it",
             id="inputs",
         )
     return str(name), value

@@ -67,9 +67,7 @@ def is_refuted(verdicts: Mapping[str, PropertyVerdict]) -> bool:
     return any(v.is_refuted for v in verdicts.values())
 
 
-def _runtime(
-    name: str, result: SimResult | None, broken: ProgramError | None, *, has_values: bool
-) -> PropertyVerdict:
+def _runtime(name: str, result: SimResult | None, broken: ProgramError | None, *, has_values: bool) -> PropertyVerdict:
     if broken is not None:
         if PROPERTY_OF[broken.diagnostic.id] == name:
             return PropertyVerdict("refuted", broken.message)

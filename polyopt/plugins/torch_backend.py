@@ -47,7 +47,10 @@ def polyopt_backend(
     chosen = {**OPTIONS, **(options or {})}
     for name in chosen:
         if name not in OPTIONS:
-            raise InputError(f"unknown option {name!r} of the backend polyopt{nearest(name, OPTIONS)}")
+            raise InputError(
+                f"unknown option {name!r} of the backend polyopt{nearest(name, OPTIONS)}",
+                help=f"options: {', '.join(OPTIONS)}",
+            )
     target = machine(chosen["target"])
     if torch.is_grad_enabled() and any(x.requires_grad for x in example_inputs if isinstance(x, torch.Tensor)):
         raise UnsupportedError("gradients are not computed", help="call the compiled module under torch.no_grad()")

@@ -92,7 +92,11 @@ def bind_sizes(scop: Scop, sizes: Mapping[str, int]) -> dict[str, int]:
     """A value for every parameter; InputError when one is missing, unknown, no integer or outside the context."""
     for name in sizes:
         if name not in scop.params:
-            raise InputError(f"{scop.name} has no parameter {name!r}{nearest(name, scop.params)}", id="sizes")
+            raise InputError(
+                f"{scop.name} has no parameter {name!r}{nearest(name, scop.params)}",
+                help=f"sizes: {', '.join(scop.params) or 'none'}",
+                id="sizes",
+            )
     missing = [p for p in scop.params if p not in sizes]
     if missing:
         raise InputError(
@@ -101,7 +105,11 @@ def bind_sizes(scop: Scop, sizes: Mapping[str, int]) -> dict[str, int]:
     bound = {p: int(sizes[p]) for p in scop.params}
     if scop.context.fix(bound).is_empty() or any(n < 0 for t in scop.tensors for n in t.sizes(bound)):
         given = ", ".join(f"{p}={v}" for p, v in bound.items())
-        raise InputError(f"the sizes {given} are outside the context of {scop.name}: {scop.context.text()}", id="sizes")
+        raise InputError(
+            f"the sizes {given} are outside the context of {scop.name}: {scop.context.text()}",
+            help="choose sizes that fulfil the context",
+            id="sizes",
+        )
     return bound
 
 
@@ -123,16 +131,28 @@ def bind_inputs(scop: Scop, inputs: Mapping[str, Any], sizes: Mapping[str, int],
     wanted = {t.name: t for t in scop.with_role("input", "inout")}
     for name in inputs:
         if name not in wanted:
-            raise InputError(f"{scop.name} takes no input {name!r}{nearest(name, wanted)}", id="inputs")
+            raise InputError(
+                f"{scop.name} takes no input {name!r}{nearest(name, wanted)}",
+                help=f"inputs: {', '.join(wanted) or 'none'}",
+                id="inputs",
+            )
     missing = [n for n in wanted if n not in inputs]
     if missing:
-        raise InputError(f"no array for {', '.join(missing)} of {scop.name}", id="inputs")
+        raise InputError(
+            f"no array for {', '.join(missing)} of {scop.name}",
+            help="give an array for every input and inout",
+            id="inputs",
+        )
     return {n: _widened(t, np.asarray(inputs[n]), t.sizes(sizes), mode) for n, t in wanted.items()}
 
 
 def _widened(tensor: Tensor, given: Array, shape: tuple[int, ...], mode: str) -> Array:
     if given.shape != shape:
-        raise InputError(f"{tensor.name} has shape {given.shape}, expected {shape}", id="inputs")
+        raise InputError(
+            f"{tensor.name} has shape {given.shape}, expected {shape}",
+            help="give an array of the shape that the sizes ask for",
+            id="inputs",
+        )
     kind = dtype_kind(tensor.dtype)
     if kind == "float" and mode == "float64":
         return np.asarray(given.astype(tensor.element.numpy).astype(np.float64), order="C")
@@ -142,10 +162,16 @@ def _widened(tensor: Tensor, given: Array, shape: tuple[int, ...], mode: str) ->
     whole = wide.astype(np.int64)
     if not np.array_equal(whole, wide):
         raise InputError(
-            f"{tensor.name} holds values that are no 64-bit integers, expected integers ({mode} mode)", id="inputs"
+            f"{tensor.name} holds values that are no 64-bit integers, expected integers ({mode} mode)",
+            help="round the values, or declare a floating element type",
+            id="inputs",
         )
     if kind == "int" and not np.array_equal(whole, wrap_array(whole, tensor.element)):
-        raise InputError(f"{tensor.name} holds values outside {tensor.dtype}", id="inputs")
+        raise InputError(
+            f"{tensor.name} holds values outside {tensor.dtype}",
+            help="choose values that the type holds, or a wider type",
+            id="inputs",
+        )
     return np.asarray(whole)
 
 

@@ -41,14 +41,22 @@ def inputs(
     wanted = {t.name: t for t in scop.with_role("input", "inout")}
     for name in given:
         if name not in wanted:
-            raise InputError(f"{scop.name} takes no input {name!r}{nearest(name, wanted)}", id="inputs")
+            raise InputError(
+                f"{scop.name} takes no input {name!r}{nearest(name, wanted)}",
+                help=f"inputs: {', '.join(wanted) or 'none'}",
+                id="inputs",
+            )
     made: dict[str, Array] = {}
     for name, tensor in wanted.items():
         shape = tensor.sizes(sizes)
         if name in given:
             made[name] = np.asarray(given[name])
             if made[name].shape != shape:
-                raise InputError(f"{name} has shape {made[name].shape}, expected {shape}", id="inputs")
+                raise InputError(
+                    f"{name} has shape {made[name].shape}, expected {shape}",
+                    help="give an array of the shape that the sizes ask for",
+                    id="inputs",
+                )
         else:
             rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
             made[name] = _fill(scop, tensor, shape, sizes, rng, mode)
@@ -83,7 +91,11 @@ def _default(
         return rng.integers(0 if tensor.dtype == "uint8" else -8, 8, shape)
     low, high = _inside(scop, uses, sizes)
     if low > high and 0 not in shape:
-        raise InputError(f"no value of {tensor.name} keeps all accesses through it inside their tensors", id="inputs")
+        raise InputError(
+            f"no value of {tensor.name} keeps all accesses through it inside their tensors",
+            help="give the tensor an init or values of your own, or choose larger sizes",
+            id="inputs",
+        )
     return rng.integers(low, max(low, high) + 1, shape)
 
 
@@ -108,14 +120,20 @@ def _extent(scop: Scop, tensor: Tensor, init: Initial, sizes: Mapping[str, int])
     known = scop.tensor_map()
     if init.tensor not in known or init.axis >= len(known[init.tensor].shape):
         raise InputError(
-            f"{tensor.name} has init {init}, but there is no such axis{nearest(init.tensor, known)}", id="init"
+            f"{tensor.name} has init {init}, but there is no such axis{nearest(init.tensor, known)}",
+            help="write index(T, axis) with a tensor of the program and one of its axes",
+            id="init",
         )
     return known[init.tensor].sizes(sizes)[init.axis]
 
 
 def _dominant(tensor: Tensor, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
     if len(shape) < 2 or shape[-1] != shape[-2]:
-        raise InputError(f"{tensor.name} has shape {shape}, but init diagonally_dominant needs a square one", id="init")
+        raise InputError(
+            f"{tensor.name} has shape {shape}, but init diagonally_dominant needs a square one",
+            help="make the last two dimensions equal, or choose another init",
+            id="init",
+        )
     values = rng.uniform(-1.0, 1.0, shape)
     values = (values + np.swapaxes(values, -1, -2)) / 2
     diagonal = np.arange(shape[-1])
@@ -170,6 +188,8 @@ def _offset_range(statement: Statement, offset: Affine, sizes: Mapping[str, int]
     smallest, largest = interval(offset, ranges)
     if smallest is None or largest is None:
         raise InputError(
-            f"{statement.name}: the offset {offset} of a data-dependent subscript is unbounded", id="inputs"
+            f"{statement.name}: the offset {offset} of a data-dependent subscript is unbounded",
+            help="bound the iterators that stand beside the data-dependent subscript",
+            id="inputs",
         )
     return smallest, largest

@@ -157,7 +157,10 @@ def _lexmin(part: isl.BasicSet) -> list[int] | None:
     try:
         point = isl.Set.from_basic_set(part).lexmin().sample_point()
     except isl.Error as error:
-        raise InputError("there is no smallest violation: a size or an iterator is unbounded below") from error
+        raise InputError(
+            "there is no smallest violation: a size or an iterator is unbounded below",
+            help="bound the sizes in the context and the iterators in the domain",
+        ) from error
     return [int(point.get_coordinate_val(_SET, k).to_python()) for k in range(part.dim(_SET))]
 
 

@@ -81,7 +81,9 @@ def compute_tree(
         with _options(options):
             return str(constraints.compute_schedule().to_str())
     except isl.Error as error:
-        raise InputError("isl finds no schedule", id="no-schedule") from error
+        raise InputError(
+            "isl finds no schedule", help="use another scheduler, or the original order", id="no-schedule"
+        ) from error
 
 
 def sequence_trees(trees: Sequence[str]) -> str:
@@ -117,6 +119,6 @@ def function_exprs(relation: Map, in_dims: Sequence[str]) -> tuple[Affine, ...]:
     for k, d in enumerate(in_dims):
         named = named.set_dim_name(_IN, k, d)
     if named.is_empty() or not named.is_single_valued():
-        raise InputError(f"{relation} is not a function", id="not-a-function")
+        raise InputError(f"{relation} is not a function", help="give every instance one value", id="not-a-function")
     function = isl.PwMultiAff.from_map(named).gist(named.domain()).coalesce()
     return tuple(pw_aff_to_affine(function.get_pw_aff(k)) for k in range(named.dim(_OUT)))

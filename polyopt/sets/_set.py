@@ -126,7 +126,11 @@ class Set:
         Raises InputError when unbounded, InternalError when the set is empty.
         """
         if not self.is_bounded(dim):
-            raise InputError(f"dimension {dim} of {self.name or 'the set'} is unbounded", id="unbounded")
+            raise InputError(
+                f"dimension {dim} of {self.name or 'the set'} is unbounded",
+                help="bound it in the domain",
+                id="unbounded",
+            )
         kept = [d for d in self.dims if d in set(known)]
         flat = self.project_onto([*kept, dim]).isl.coalesce()
         rows = _plain_rows(flat)
@@ -153,7 +157,9 @@ class Set:
         try:
             point = moved.lexmin().sample_point()
         except isl.Error as error:
-            raise InputError(f"{self.name or 'the set'} has no smallest point (unbounded below)") from error
+            raise InputError(
+                f"{self.name or 'the set'} has no smallest point (unbounded below)", help="bound it below"
+            ) from error
         names = [*sizes_first, *self.dims]
         return {n: int(point.get_coordinate_val(_SET, k).to_python()) for k, n in enumerate(names)}
 

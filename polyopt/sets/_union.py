@@ -144,7 +144,10 @@ def _leaf_order(instances: isl.Set, columns: Sequence[_Column]) -> Map:
             continue
         partial, member = column
         if name not in partial:
-            raise InputError(f"a band of the schedule tree says nothing about {name}")
+            raise InputError(
+                f"a band of the schedule tree says nothing about {name}",
+                help="give every statement that reaches the band an iteration",
+            )
         entry = partial[name].reset_tuple_id(_OUT)
         entry = entry.project_out(_OUT, member + 1, entry.dim(_OUT) - member - 1).project_out(_OUT, 0, member)
         order = order.flat_range_product(entry)

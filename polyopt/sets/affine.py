@@ -92,14 +92,18 @@ class Affine:
         if not factor.is_constant:
             if self.is_constant:
                 return factor * self.const
-            raise NotAffineError(f"the product ({self}) * ({factor}) of two unknowns is not affine")
+            raise NotAffineError(
+                f"the product ({self}) * ({factor}) of two unknowns is not affine", help="make one of them a constant"
+            )
         return _collect(((a, c * factor.const) for a, c in self.terms), self.const * factor.const)
 
     __rmul__ = __mul__
 
     def __floordiv__(self, divisor: int) -> Affine:
         if divisor <= 0:
-            raise NotAffineError(f"({self}) // {divisor}: the divisor must be a positive constant")
+            raise NotAffineError(
+                f"({self}) // {divisor}: the divisor must be a positive constant", help="divide by a positive constant"
+            )
         whole = [(a, c // divisor) for a, c in self.terms if c % divisor == 0]
         rest = tuple((a, c) for a, c in self.terms if c % divisor)
         quotient = _collect(whole, self.const // divisor)
@@ -109,7 +113,10 @@ class Affine:
 
     def __mod__(self, divisor: int) -> Affine:
         if divisor <= 0:
-            raise NotAffineError(f"({self}) % {divisor}: the divisor must be a positive constant")
+            raise NotAffineError(
+                f"({self}) % {divisor}: the divisor must be a positive constant",
+                help="take the remainder of a positive constant",
+            )
         return self - (self // divisor) * divisor
 
     @property

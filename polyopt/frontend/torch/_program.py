@@ -52,7 +52,10 @@ class TorchProgram:
         """
         flat = _flatten(self.in_spec, args, kwargs)
         if len(flat) != len(self.inputs):
-            raise InputError(f"{len(flat)} arguments, expected {len(self.inputs)}: {', '.join(map(str, self.inputs))}")
+            raise InputError(
+                f"{len(flat)} arguments, expected {len(self.inputs)}: {', '.join(map(str, self.inputs))}",
+                help="pass the arguments that the module was exported with, in order",
+            )
         found = dict(self.bound)
         for name, value in zip(self.inputs, flat, strict=True):
             if name is not None:
@@ -164,7 +167,10 @@ def _flatten(spec: TreeSpec, args: Sequence[object], kwargs: Mapping[str, object
     _, expected = pytree.tree_unflatten([None] * spec.num_leaves, spec)
     order = list(expected)
     if set(order) != set(kwargs):
-        raise InputError(f"keyword arguments {sorted(kwargs)}, expected {sorted(order)}")
+        raise InputError(
+            f"keyword arguments {sorted(kwargs)}, expected {sorted(order)}",
+            help="pass the arguments that the module was exported with",
+        )
     flat, _ = pytree.tree_flatten((tuple(args), {k: kwargs[k] for k in order}))
     return list(flat)
 
