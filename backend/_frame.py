@@ -91,18 +91,18 @@ class Frame:
         names = [lane.name for lane in lanes]
         base: list[Affine] = []
         steps: dict[str, list[int]] = {n: [] for n in names}
-        indirect: tuple[int, View] | None = None
+        indirect: list[tuple[int, View]] = []
         for axis, s in enumerate(access.subscripts):
             offset = s.offset if isinstance(s, Indirect) else s
             if isinstance(s, Indirect):
                 if index is None:
                     raise InternalError(f"no index view for {access}")
-                indirect = (axis, index)
+                indirect.append((axis, index))
             base.append(self.rename(offset.substitute(position)))
             for n in names:
                 steps[n].append(offset.coefficient(n))
         moving = tuple((n, tuple(steps[n])) for n in names if any(steps[n]))
-        return View(access.tensor, tuple(base), moving, indirect=indirect)
+        return View(access.tensor, tuple(base), moving, indirect=tuple(indirect))
 
 
 def rotating(copies: int) -> bool:

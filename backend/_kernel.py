@@ -11,7 +11,6 @@ from polyopt.backend._copies import emit_load, emit_store
 from polyopt.backend._frame import Frame
 from polyopt.backend._prefetch import ahead_of_loop
 from polyopt.backend._transfer import masks
-from polyopt.errors import UnsupportedError
 from polyopt.ir import (
     Access,
     Const,
@@ -201,16 +200,14 @@ def _direct_reads(value: Expr) -> list[Access]:
 
 def _general_view(frame: Frame, access: Access, moved: dict[str, Affine]) -> View:
     base: list[Affine] = []
-    indirect: tuple[int, View] | None = None
+    indirect: list[tuple[int, View]] = []
     for axis, s in enumerate(access.subscripts):
         if isinstance(s, Indirect):
-            if indirect is not None:
-                raise UnsupportedError(f"{access} has two data-dependent subscripts", id="gather")
-            indirect = (axis, _general_view(frame, s.access, moved))
+            indirect.append((axis, _general_view(frame, s.access, moved)))
             base.append(frame.rename(s.offset).substitute(moved))
         else:
             base.append(frame.rename(s).substitute(moved))
-    return View(access.tensor, tuple(base), indirect=indirect)
+    return View(access.tensor, tuple(base), indirect=tuple(indirect))
 
 
 def _general_value(frame: Frame, value: Expr, names: dict[Access, str], moved: dict[str, Affine]) -> Expr:

@@ -34,14 +34,7 @@ def successions(program: Program, sequential: frozenset[str]) -> tuple[tuple[str
 
 def arrays_of(instr: Instr) -> list[str]:
     """The arrays that an instruction touches, the one that it writes first."""
-    names: list[str] = []
-    for _, view in instr.operands:
-        while True:
-            names.append(view.array)
-            if view.indirect is None:
-                break
-            view = view.indirect[1]
-    return names
+    return [v.array for _, view in instr.operands for v in view.chain]
 
 
 @dataclass(slots=True)

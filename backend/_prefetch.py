@@ -57,6 +57,6 @@ def _instr(n: Instr, values: Mapping[str, Affine], guards: tuple[Constraint, ...
 
 
 def _view(v: View, values: Mapping[str, Affine]) -> View:
-    indirect = None if v.indirect is None else (v.indirect[0], _view(v.indirect[1], values))
+    indirect = tuple((axis, _view(index, values)) for axis, index in v.indirect)
     base = tuple(b.substitute(values) for b in v.base)
     return replace(v, base=base, copy=v.copy.substitute(values), indirect=indirect)

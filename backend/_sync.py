@@ -58,10 +58,7 @@ def _uses(program: Program) -> list[_Use]:
     for position, (instr, loops) in enumerate(instructions(program.body)):
         for k, (_, view) in enumerate(instr.operands):
             found.append(_Use(position, instr, loops, view, k == 0))
-            inner = view.indirect
-            while inner is not None:
-                found.append(_Use(position, instr, loops, inner[1], False))
-                inner = inner[1].indirect
+            found += [_Use(position, instr, loops, inner, False) for inner in view.chain[1:]]
         if _accumulates(instr):
             found.append(_Use(position, instr, loops, instr.operands[0][1], True))
     return found

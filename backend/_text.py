@@ -51,7 +51,7 @@ def _view(v: View) -> str:
         moves = "".join(f" + {'' if s[k] == 1 else f'{s[k]}*'}{lane}" for lane, s in v.steps if s[k])
         axes.append(f"{base.python()}{moves}" if base.python() != "0" or not moves else moves[3:])
     copy = f"@{v.copy.python()}" if v.copy.python() != "0" else ""
-    far = f" via axis {v.indirect[0]}: {_view(v.indirect[1])}" if v.indirect else ""
+    far = "".join(f" via axis {axis}: {_view(index)}" for axis, index in v.indirect)
     return f"{v.array}{copy}[{', '.join(axes)}]{far}"
 
 

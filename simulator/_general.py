@@ -131,7 +131,7 @@ class GeneralRunner:
         record(self.possible(self.output, points, count, at), True)
 
     def possible(self, view: View, points: Points, count: int, at: Mapping[str, int]) -> Region:
-        if view.index is not None:
+        if view.indices:
             return view.everywhere()
         coordinates = self.coordinates(view, points, count)
         inside = np.ones(count, np.bool_)
@@ -158,11 +158,10 @@ class GeneralRunner:
 
     def locate(self, view: View, points: Points, count: int, at: Mapping[str, int], record: Record | None) -> Region:
         coordinates = self.coordinates(view, points, count)
-        if view.index is not None:
-            index = self.locate(view.index, points, count, at, record)
+        for axis, inner in view.indices:
+            index = self.locate(inner, points, count, at, record)
             if record:
                 record(index, False)
-            axis = view.plan.index_axis
             coordinates[axis] = coordinates[axis] + self.store.read(index, self.site, at).astype(np.int64)
         region = view.indexed(self.site, coordinates, self.copy(view, points), at)
         if region.value_index is not None and region.cell_index is not None and not coordinates:
@@ -178,7 +177,7 @@ class GeneralRunner:
         after = np.full(count, -1)
         for name in self.close:
             view = self.views[name]
-            if view.index is not None or view.plan.array.name != self.output.plan.array.name:
+            if view.indices or view.plan.array.name != self.output.plan.array.name:
                 return [(k, k + 1) for k in range(count)]
             after = np.maximum(after, self.latest_writer(view, target, points, count))
         stretches, begin = [], 0

@@ -50,7 +50,7 @@ class WriteCheck:
         self, target: Region, extents: Sequence[int], points: Sequence[Array] | None, at: Mapping[str, int]
     ) -> None:
         wanted = [1 if k in self.reduced else n for k, n in enumerate(extents)]
-        if self.output.index is None and steps_apart(self.output, wanted):
+        if not self.output.indices and steps_apart(self.output, wanted):
             return
         count = math.prod(wanted) if points is None else points[0].size
         cells = target.cells()[:, 0] if target.cell_index is None else target.cell_index

@@ -107,7 +107,7 @@ def copy_of_cell(array: ArrayPlan, cell: int) -> int:
 class View:
     """One operand with everything precomputed that does not depend on loop variables."""
 
-    __slots__ = ("cell_steps", "copies", "first", "index", "moves", "moving", "plan", "rank", "shape", "value_steps")
+    __slots__ = ("cell_steps", "copies", "first", "indices", "moves", "moving", "plan", "rank", "shape", "value_steps")
 
     def __init__(self, plan: OperandPlan) -> None:
         array = plan.array
@@ -122,7 +122,7 @@ class View:
         self.moving = tuple(
             tuple((lane, s[axis]) for lane, s in enumerate(plan.steps) if s[axis]) for axis in range(self.rank)
         )
-        self.index = None if plan.index is None else View(plan.index)
+        self.indices = tuple((axis, View(index)) for axis, index in plan.indices)
 
     def base(self, numbers: Sequence[int]) -> tuple[Sequence[int], int]:
         """The evaluated subscripts of lane point 0, and the copy."""

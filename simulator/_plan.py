@@ -68,8 +68,8 @@ class ArrayPlan:
 @dataclass(frozen=True, slots=True, eq=False)
 class OperandPlan:
     """One view.  `steps`: per lane of the site, the step per axis.  `first`: where its numbers begin in a site's tuple
-    of evaluated bases: one per axis, then the copy.  `index`: the view of a data-dependent subscript of axis
-    `index_axis`.
+    of evaluated bases: one per axis, then the copy.  `indices`: axes with
+    data-dependent subscripts and their views.
     """
 
     name: str
@@ -80,13 +80,12 @@ class OperandPlan:
     copy: Affine
     steps: tuple[tuple[int, ...], ...]
     first: int
-    index: OperandPlan | None = None
-    index_axis: int = -1
+    indices: tuple[tuple[int, OperandPlan], ...] = ()
 
     @property
     def chain(self) -> tuple[OperandPlan, ...]:
-        """This view and the views of its data-dependent subscript."""
-        return (self,) if self.index is None else (self, *self.index.chain)
+        """This view and the views of its data-dependent subscripts, in the order of their numbers."""
+        return (self, *(p for _, index in self.indices for p in index.chain))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -370,9 +369,12 @@ class _Builder:
         ranges: Mapping[str, Interval],
     ) -> OperandPlan:
         after = first + len(view.base) + 1
-        index = None
-        if view.indirect is not None:
-            index = self.operand(INDEX_SPEC, f"{name}'s index", view.indirect[1], False, lanes, after, ranges)
+        indices: list[tuple[int, OperandPlan]] = []
+        for k, (axis, index) in enumerate(view.indirect):
+            called = f"{name}'s index" if len(view.indirect) == 1 else f"{name}'s index {k}"
+            plan = self.operand(INDEX_SPEC, called, index, False, lanes, after, ranges)
+            after += sum(len(p.base) + 1 for p in plan.chain)
+            indices.append((axis, plan))
         return OperandPlan(
             name=name,
             array=self.arrays[view.array],
@@ -382,8 +384,7 @@ class _Builder:
             copy=self.bind(view.copy, ranges),
             steps=tuple(view.step(lane) for lane in lanes),
             first=first,
-            index=index,
-            index_axis=-1 if view.indirect is None else view.indirect[0],
+            indices=tuple(indices),
         )
 
 

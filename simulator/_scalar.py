@@ -140,7 +140,7 @@ class ScalarLoop:
         """The name of a function that reads a view at the present point."""
         if view.plan.name in self.readers:
             return self.readers[view.plan.name]
-        inner = self.reader(view.index) if view.index is not None else ""
+        inner = {axis: self.reader(index) for axis, index in view.indices}
         number = len(self.views)
         self.views.append(view)
         name = self.readers[view.plan.name] = f"read{number}"
@@ -150,8 +150,8 @@ class ScalarLoop:
         for axis, base in enumerate(view.plan.base):
             parts = [source(base, self.names)]
             parts += [f"{self.names[self.site.lanes[lane]]} * ({step})" for lane, step in view.moving[axis]]
-            if inner and axis == view.plan.index_axis:
-                parts.append(f"int({inner}({self.arguments}))")
+            if axis in inner:
+                parts.append(f"int({inner[axis]}({self.arguments}))")
             lines += [f"    c{axis} = {' + '.join(parts)}", f"    if not 0 <= c{axis} < {view.shape[axis]}:"]
             lines.append(f"        outside{number}(at, {axis}, c{axis})")
         copy = f"{source(view.plan.copy, self.names)} % {array.copies}"

@@ -105,7 +105,7 @@ class SiteCheck:
             ("the index", () if self.instr.index is None else (self.instr.index,), outer | lanes),
         ]
         for name, view in self.instr.operands:
-            for v in _chain(view):
+            for v in view.chain:
                 groups.append((f"operand {name}", (*v.base, v.copy), outer | lanes if general else outer))
         for what, expressions, known in groups:
             for e in expressions:
@@ -204,7 +204,7 @@ class SiteCheck:
                 )
         memory = array.memory if isinstance(array, Buffer) else self.device()
         self.check_place(spec, own, name, array, memory, writes=writes)
-        if view.indirect is not None:
+        if view.indirect:
             self.check_indirect(spec, name, view)
 
     def device(self) -> str:
@@ -246,8 +246,7 @@ class SiteCheck:
                 help="only transfers and general instructions gather",
                 id="gather",
             )
-        if view.indirect is not None:
-            axis, index = view.indirect
+        for axis, index in view.indirect:
             if not 0 <= axis < len(view.base):
                 self.refuse(
                     f"operand {name} gathers along axis {axis}", help=f"{view.array} has no such axis", id="gather"
@@ -280,12 +279,6 @@ class SiteCheck:
                     help=f"lanes of role {own.partition} lie on its partitions, axis 0 of {view.array}",
                     id="partition",
                 )
-
-
-def _chain(view: View) -> Iterable[View]:
-    yield view
-    if view.indirect is not None:
-        yield from _chain(view.indirect[1])
 
 
 def _slots(pattern: Pattern) -> dict[str, tuple[str, ...]]:

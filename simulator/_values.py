@@ -111,7 +111,7 @@ class Runner:
         at: Mapping[str, int],
         points: Sequence[Array] | None,
     ) -> Region:
-        if view.index is not None:
+        if view.indices:
             return view.everywhere()
         if points is None:
             return view.strided(self.site, extents, numbers, at)
@@ -134,7 +134,7 @@ class Runner:
     def region(
         self, view: View, extents: Sequence[int], numbers: Sequence[int], at: Mapping[str, int], record: Record | None
     ) -> Region:
-        if view.index is None:
+        if not view.indices:
             return view.strided(self.site, extents, numbers, at)
         points = np.indices(tuple(extents), sparse=True)
         return self.gathered(view, points, numbers, at, record)
@@ -142,14 +142,14 @@ class Runner:
     def gathered(
         self, view: View, points: Sequence[Array], numbers: Sequence[int], at: Mapping[str, int], record: Record | None
     ) -> Region:
-        """The region at explicit lane points, with the data-dependent subscript read from memory."""
+        """The region at explicit lane points, with data-dependent subscripts read from memory."""
         coordinates = view.coordinates(numbers, points)
-        if view.index is not None:
-            index = self.gathered(view.index, points, numbers, at, record)
+        for axis, inner in view.indices:
+            index = self.gathered(inner, points, numbers, at, record)
             if record:
                 record(index, False)
             values = self.store.read(index, self.site, at).astype(np.int64)
-            coordinates[view.plan.index_axis] = coordinates[view.plan.index_axis] + values
+            coordinates[axis] = coordinates[axis] + values
         _, copy = view.base(numbers)
         return view.indexed(self.site, coordinates, copy, at)
 
@@ -181,7 +181,7 @@ class Runner:
 
     @property
     def indirect(self) -> bool:
-        return any(v.index is not None for v in self.views.values())
+        return any(v.indices for v in self.views.values())
 
     def shifted(self, numbers: Sequence[int], start: Sequence[int]) -> list[int]:
         """The bases of all views when the lanes begin at `start`."""
@@ -326,8 +326,8 @@ class Runner:
 
 
 def index_views(view: View) -> list[View]:
-    """The views of a view's data-dependent subscript."""
-    return [] if view.index is None else [view.index, *index_views(view.index)]
+    """The views of a view's data-dependent subscripts."""
+    return [v for _, index in view.indices for v in (index, *index_views(index))]
 
 
 def bounding_box(holds: Array) -> list[tuple[int, int]] | None:

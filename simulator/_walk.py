@@ -225,7 +225,7 @@ class _Writer:
             return
         checks: list[str] = []
         for operand in site.operands:
-            if operand.index is None:
+            if not operand.indices:
                 checks += self.corner_checks(site, operand)
         if checks:
             self.line(level, f"if {' or '.join(checks)}:")

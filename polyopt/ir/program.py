@@ -71,14 +71,19 @@ class View:
 
     `array` names a Buffer or an HBM Tensor; `copy` picks the rotating copy (taken modulo the number of copies).
     `steps` lists (lane name, step per axis); a lane that is not listed does not move the view (broadcast).
-    `indirect` = (axis, index view): the index view's value at the lane point is added to the cell along `axis`.
+    `indirect` lists (axis, index view): the index view's value at the lane point is added to the cell along `axis`.
     """
 
     array: str
     base: tuple[Affine, ...]
     steps: tuple[tuple[str, tuple[int, ...]], ...] = ()
     copy: Affine = field(default_factory=Affine)
-    indirect: tuple[int, View] | None = None
+    indirect: tuple[tuple[int, View], ...] = ()
+
+    @property
+    def chain(self) -> tuple[View, ...]:
+        """This view and the views of its data-dependent subscripts, each before its own."""
+        return (self, *(v for _, index in self.indirect for v in index.chain))
 
     def step(self, lane: str) -> tuple[int, ...]:
         """The step per axis along `lane` (zeros when the view does not move)."""

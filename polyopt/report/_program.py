@@ -71,5 +71,5 @@ def _view_json(view: View) -> dict[str, object]:
         "base": [b.python() for b in view.base],
         "steps": {lane: list(steps) for lane, steps in view.steps},
         "copy": view.copy.python(),
-        "indirect": {"axis": view.indirect[0], **_view_json(view.indirect[1])} if view.indirect is not None else None,
+        "indirect": [{"axis": axis, **_view_json(index)} for axis, index in view.indirect],
     }

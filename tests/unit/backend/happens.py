@@ -89,7 +89,7 @@ class Trace:
 
     def _cells(self, x: Instance, view: View) -> Iterator[Cell]:
         spec = self.machine.spec(x.instr.opcode)
-        assert view.indirect is None and spec.kind != "general"
+        assert not view.indirect and spec.kind != "general"
         buffer = self.program.buffer(view.array)
         names = [lane.name for lane in x.instr.lanes]
         for point in itertools.product(*(range(lane.extent.evaluate(x.env)) for lane in x.instr.lanes)):

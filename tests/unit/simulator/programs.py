@@ -20,7 +20,7 @@ def view(
     steps: Steps | None = None,
     *,
     copy: AffineLike = 0,
-    indirect: tuple[int, View] | None = None,
+    indirect: tuple[tuple[int, View], ...] = (),
 ) -> View:
     moved = tuple((lane, tuple(s)) for lane, s in (steps or {}).items())
     return View(array, tuple(affine(b) for b in base), moved, affine(copy), indirect)

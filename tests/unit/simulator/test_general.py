@@ -164,7 +164,7 @@ def test_gather_and_scatter() -> None:
     p = general(
         [tensor("X", (8,), "input"), tensor("I", (5,), "input", "int32"), tensor("O", (9,), "inout")],
         {"i": 5},
-        {"O": view("O", (1,), indirect=(0, by)), "A": view("X", (0,), indirect=(0, by)), "A1": view("I", (i,))},
+        {"O": view("O", (1,), indirect=((0, by),)), "A": view("X", (0,), indirect=((0, by),)), "A1": view("I", (i,))},
         apply("+", read("A"), read("A1")),
     )
     expected = np.zeros(9)
@@ -176,7 +176,7 @@ def test_gather_and_scatter() -> None:
 def test_histogram() -> None:
     index = np.array([3, 0, 2, 2, 3, 3])
     by = view("I", (i,))
-    cell = view("O", (0,), indirect=(0, by))
+    cell = view("O", (0,), indirect=((0, by),))
     p = general(
         [tensor("I", (6,), "input", "int32"), tensor("O", (4,), "inout", "int32")],
         {"i": 6},
@@ -270,7 +270,7 @@ def test_factorisation_in_loops() -> None:
 def test_one_point_without_lanes() -> None:
     """A gather whose cell another gather of the same tensor names: point after point, of which there is one."""
     row = view("I", (0,))
-    operand = view("A", (0,), indirect=(0, row))
+    operand = view("A", (0,), indirect=((0, row),))
     p = general(
         [tensor("A", (3,), "inout"), tensor("I", (1,), "input", "int32")], {}, {"O": operand, "A": operand}, read("A")
     )
@@ -324,7 +324,7 @@ def test_point_after_point_or_in_stretches(name: str, value: Expr, dtype: str, m
     p = general(
         [tensor("X", (9, 9), "inout", dtype), tensor("I", (8,), "input", "int32")],
         {"i": 8, "j": 7},
-        {"O": view("X", (i + 1, j + 1)), "A": view("X", (i, j)), "B": view("X", (0, j), indirect=(0, by))},
+        {"O": view("X", (i + 1, j + 1)), "A": view("X", (i, j)), "B": view("X", (0, j), indirect=((0, by),))},
         value,
         (Constraint(i + j - 2),),
     )

@@ -142,7 +142,7 @@ def test_data_dependent_cells() -> None:
         "dma",
         "load0",
         (("p", 2), ("f", 4)),
-        {"O": view("Y", (0, 0), ROWS), "A": view("T", (0, 0), {"f": (0, 1)}, indirect=(0, rows))},
+        {"O": view("Y", (0, 0), ROWS), "A": view("T", (0, 0), {"f": (0, 1)}, indirect=((0, rows),))},
     )
     p = program(
         [tensor("T", (8, 4), "inout"), tensor("I", (2,), "input", "int32"), tensor("Y", (2, 4), "output")],

@@ -64,7 +64,7 @@ def relu(**changes: Any) -> Program:
 def gather(**changes: Any) -> Program:
     rows = view("I", (0,), {"p": (1,)})
     moved = instr(
-        "g", "dma", "load0", BOX, {"O": square("x"), "A": view("X", (0, 0), {"f": (0, 1)}, indirect=(0, rows))}
+        "g", "dma", "load0", BOX, {"O": square("x"), "A": view("X", (0, 0), {"f": (0, 1)}, indirect=((0, rows),))}
     )
     return change(
         only(moved, tensors=[*X, tensor("I", (8,), "input", "int32"), tensor("R", (8,), "input")]), "g", **changes
@@ -120,9 +120,9 @@ STATIC: dict[str, tuple[Callable[[], Program], str, str]] = {
     "index": (lambda: relu(index=affine(1)), "index", "an index value is missing or not used"),
     "value": (lambda: relu(value=Const(1.0)), "value", "a value expression is missing or not used"),
     "accumulate": (lambda: relu(attrs=(("form", 4), ("func", "relu"), ("accumulate", True))), "accumulate", "activation always starts afresh"),
-    "gather in an engine": (lambda: relu(operands=(("O", square("y")), ("X", square("x", indirect=(1, square("x")))))), "gather", "only transfers and general"),
-    "gather axis": (lambda: gather(operands=(("O", square("x")), ("A", square("X", indirect=(2, view("I", (0,))))))), "gather", "gathers along axis 2"),
-    "gather by floats": (lambda: gather(operands=(("O", square("x")), ("A", square("X", indirect=(0, view("R", (0,))))))), "dtype", r"operand A's index \(R\) has element type float32"),
+    "gather in an engine": (lambda: relu(operands=(("O", square("y")), ("X", square("x", indirect=((1, square("x")),))))), "gather", "only transfers and general"),
+    "gather axis": (lambda: gather(operands=(("O", square("x")), ("A", square("X", indirect=((2, view("I", (0,))),))))), "gather", "gathers along axis 2"),
+    "gather by floats": (lambda: gather(operands=(("O", square("x")), ("A", square("X", indirect=((0, view("R", (0,))),))))), "dtype", r"operand A's index \(R\) has element type float32"),
     "wait for nothing": (lambda: relu(waits=(Wait("loat_x"),)), "wait", "waits for 'loat_x', which is no site and no queue"),
     "wait for later": (lambda: only(fill("a", waits=(Wait("b"),)), fill("b")), "deadlock", "waits for 'b', which never runs before it: a deadlock"),
     "wait loop": (lambda: multiply(waits=(Wait("load_a", "kk", 1),)), "wait", "leaving out iterations of 'kk'"),
@@ -266,7 +266,7 @@ def test_scatter_to_one_row_twice() -> None:
         "dma",
         "store0",
         (("p", 2), ("f", 4)),
-        {"O": view("Y", (0, 0), {"f": (0, 1)}, indirect=(0, rows)), "A": view("X", (0, 0), ROWS)},
+        {"O": view("Y", (0, 0), {"f": (0, 1)}, indirect=((0, rows),)), "A": view("X", (0, 0), ROWS)},
     )
     p = program(
         [tensor("X", (2, 4), "input"), tensor("I", (2,), "input", "int32"), tensor("Y", (3, 4), "output")], [], [move]

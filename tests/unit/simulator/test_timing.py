@@ -175,7 +175,7 @@ def test_masked_rows_are_counted() -> None:
 
 def test_gathered_rows_do_not_merge() -> None:
     by = view("I", (0,), {"p": (1,)})
-    source = view("T", (0, 0), {"f": (0, 1)}, indirect=(0, by))
+    source = view("T", (0, 0), {"f": (0, 1)}, indirect=((0, by),))
     moved = instr("t", "dma", "load0", BOX, {"O": square("U"), "A": source})
     tensors = [tensor("T", (9, 64), "input"), tensor("U", (128, 64), "output"), tensor("I", (128,), "input", "int32")]
     result = timed(program(tensors, [], [moved]))

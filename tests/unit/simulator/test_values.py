@@ -443,14 +443,14 @@ def test_gather_and_scatter() -> None:
         "dma",
         "load0",
         (("p", 6), ("f", 4)),
-        {"O": at_origin("t"), "A": view("X", (0, 0), {"f": (0, 1)}, indirect=(0, rows))},
+        {"O": at_origin("t"), "A": view("X", (0, 0), {"f": (0, 1)}, indirect=((0, rows),))},
     )
     scatter = instr(
         "scatter",
         "dma",
         "store0",
         (("p", 6), ("f", 4)),
-        {"O": view("Y", (1, 0), {"f": (0, 1)}, indirect=(0, rows)), "A": at_origin("t")},
+        {"O": view("Y", (1, 0), {"f": (0, 1)}, indirect=((0, rows),)), "A": at_origin("t")},
         waits=(Wait("gather"),),
     )
     p = program(
@@ -471,7 +471,7 @@ def test_masked_gather() -> None:
         "dma",
         "load0",
         (("p", 6), ("f", 4)),
-        {"O": at_origin("Y"), "A": view("X", (0, 0), {"f": (0, 1)}, indirect=(0, rows))},
+        {"O": at_origin("Y"), "A": view("X", (0, 0), {"f": (0, 1)}, indirect=((0, rows),))},
         mask=(Constraint(var("p") * -1 + 3),),
     )
     p = program(
@@ -483,7 +483,7 @@ def test_masked_gather() -> None:
 
 def test_masked_gather_of_one_cell() -> None:
     """Without lanes: the mask is all or nothing."""
-    cell = view("X", (0,), indirect=(0, view("I", (var("j"),))))
+    cell = view("X", (0,), indirect=((0, view("I", (var("j"),))),))
     gather = instr(
         "gather", "dma", "load0", (), {"O": view("Y", (var("j"),)), "A": cell}, mask=(Constraint(affine(1) - var("j")),)
     )
