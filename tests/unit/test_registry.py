@@ -41,7 +41,9 @@ def test_an_installed_part_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_unknown_name_shows_the_nearest() -> None:
     with pytest.raises(PluginError) as caught:
         Registry(GROUP, {"isl": "math:sqrt"}).load("isi")
-    assert str(caught.value) == "error[unknown-plugin]: nothing called 'isi' in polyopt.tests; did you mean 'isl'?"
+    assert str(caught.value) == (
+        "error[unknown-plugin]: nothing called 'isi' in polyopt.tests; did you mean 'isl'?\nhelp: known: isl"
+    )
 
 
 def test_a_failing_load_names_the_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
