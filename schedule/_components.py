@@ -162,7 +162,10 @@ class _Groups:
 
     def fuse(self, a: str, b: str) -> None:
         first, second = sorted((a, b), key=self.position.__getitem__)
-        nx.contracted_nodes(self.graph, first, second, self_loops=False, copy=False, store_contraction_as=None)
+        sources, sinks = list(self.graph.predecessors(second)), list(self.graph.successors(second))
+        self.graph.remove_node(second)
+        self.graph.add_edges_from((p, first) for p in sources if p != first)
+        self.graph.add_edges_from((first, n) for n in sinks if n != first)
         self.members[first] = sorted(self.members[first] + self.members.pop(second), key=self.position.__getitem__)
         for pair in [p for p in self.depths if second in p]:
             x, y = (first if g == second else g for g in pair)

@@ -108,7 +108,8 @@ def arguments(
 
 
 def show(node: ast.AST) -> str:
-    return ast.unparse(node)
+    """The node as source text, the same under every version of Python."""
+    return ast.unparse(node).replace("lambda :", "lambda:")
 
 
 def not_affine(node: ast.expr, names: Names, why: str) -> NotAffineError:
