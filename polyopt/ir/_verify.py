@@ -192,7 +192,7 @@ class _Checker:
                         where=self._where(s, part),
                     )
         for tensor in self.scop.tensors:
-            if tensor.role == "output" and tensor.name not in written:
+            if tensor.role == "output" and tensor.name not in written and self._has_cells(tensor):
                 raise InputError(
                     f"tensor {tensor.name} has the role output, but no statement writes it",
                     id="never-written",
@@ -201,6 +201,11 @@ class _Checker:
                 )
         for found in unwritten_reads(self.scop):
             raise self._unwritten(found)
+
+    def _has_cells(self, tensor: Tensor) -> bool:
+        """Whether the tensor has a cell at any size in the context."""
+        cells = tensor.cells([f"cell{k}" for k in range(len(tensor.shape))], self.scop.params)
+        return not cells.intersect_params(self.scop.context).is_empty()
 
     def _unwritten(self, found: Unwritten) -> InputError:
         s, access = found.statement, found.access

@@ -131,9 +131,9 @@ def _scop(name: str, builder: Builder, *, reassociate: bool) -> Scop:
     statements = [finish(d, k) for k, d in enumerate(_needed(drafts, outputs))]
     kept = tuple(s for s in statements if s is not None)
     used = {a.tensor for s in kept for r in (s.assign.target, *s.assign.reads()) for a in access_chain(r)}
-    tensors = tuple(
-        s.tensor() for s in stores.values() if s.name in used or (s.role == "input" and s.name not in builder.bound)
-    )
+    used |= {s.name for s in stores.values() if s.role == "input" and s.name not in builder.bound}
+    used |= {s.name for s in stores.values() if s.role == "output" and 0 in s.shape}  # no statement writes these
+    tensors = tuple(s.tensor() for s in stores.values() if s.name in used)
     return Scop(name, (), Set.universe("", ()), tensors, kept, reassociate)
 
 

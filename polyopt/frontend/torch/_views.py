@@ -216,6 +216,8 @@ def common_digits(candidates: Sequence[Digits], extent: int) -> tuple[int, ...]:
     >>> common_digits([(Digit("a", 3), Digit("b", 8)), (Digit("c", 6), Digit("d", 4))], 24)
     (3, 2, 4)
     """
+    if extent == 0:
+        return (0,)
     chosen = {1, extent}
     for digits in candidates:
         weights = {1}
