@@ -12,6 +12,10 @@ from polyopt.sets.affine import Affine, Constraint, Extremum, Floor, Select, aff
 __all__ = ["aff_to_affine", "constraint_set", "constraint_to_affine", "pw_aff_to_affine", "to_pw_aff"]
 
 
+LARGEST = 2**62
+"""Sums of two such numbers fit in 64 bits."""
+
+
 def positions(space: isl.Space, kind: isl.dim_type) -> dict[str, int]:
     """Dimension name -> position, for one kind of dimension."""
     return {str(space.get_dim_name(kind, k)): k for k in range(space.dim(kind))}
@@ -20,10 +24,18 @@ def positions(space: isl.Space, kind: isl.dim_type) -> dict[str, int]:
 def to_pw_aff(expr: Affine, domain: isl.Space) -> isl.PwAff:
     """`expr` as an isl function on `domain` (a set space whose dims and params carry names)."""
     local = isl.LocalSpace.from_space(domain)
-    total = isl.PwAff.from_aff(isl.Aff.zero_on_domain(local).set_constant_val(isl.Val(expr.const)))
+    total = isl.PwAff.from_aff(isl.Aff.zero_on_domain(local).set_constant_val(_val(expr.const)))
     for atom, c in expr.terms:
-        total = total.add(_atom(atom, domain, local).scale_val(isl.Val(c)))
+        total = total.add(_atom(atom, domain, local).scale_val(_val(c)))
     return total
+
+
+def _val(value: int) -> isl.Val:
+    if not abs(value) < LARGEST:
+        raise NotAffineError(
+            f"the number {value} is too large for a subscript, bound or order", help="use numbers below 2**62"
+        )
+    return isl.Val(value)
 
 
 def _atom(atom: str | Floor | Extremum | Select, domain: isl.Space, local: isl.LocalSpace) -> isl.PwAff:
@@ -38,7 +50,7 @@ def _atom(atom: str | Floor | Extremum | Select, domain: isl.Space, local: isl.L
             f"params: {sorted(positions(domain, isl.dim_type.param))}",
         )
     if isinstance(atom, Floor):
-        return to_pw_aff(atom.arg, domain).scale_down_val(isl.Val(atom.divisor)).floor()
+        return to_pw_aff(atom.arg, domain).scale_down_val(_val(atom.divisor)).floor()
     if isinstance(atom, Extremum):
         parts = [to_pw_aff(a, domain) for a in atom.args]
         result = parts[0]

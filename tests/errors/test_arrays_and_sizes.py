@@ -133,3 +133,10 @@ def test_cells_read_before_they_are_written(changes: dict[str, str], example: st
 )
 def test_cells_that_are_or_may_be_written_before_pass(changes: dict[str, str]) -> None:
     assert early(**changes).name == "early"
+
+
+@pytest.mark.parametrize("body", ["y[99999999999999999999*i] = x[i]", "y[i % 99999999999999999999] = x[i]"])
+def test_numbers_beyond_64_bits(body: str) -> None:
+    text = READ_FIRST.replace("y[{cell}] = x[i]", body).format(first="0 <= i < N", order="0, i", use="y[i] = x[i]")
+    with pytest.raises(InputError, match="99999999999999999999 is too large"):
+        po.read_scop(text)
