@@ -9,8 +9,10 @@ from pathlib import Path
 
 from polyopt.errors import InputError, nearest
 from polyopt.ir import Scop, Statement, whole_size
+from polyopt.schedule._named import check_arity, named_statement, refuse_missing
 from polyopt.schedule._touches import sizes_context
 from polyopt.schedule._tree import ScheduleTree
+from polyopt.schedule._tree_build import read_tree
 from polyopt.schedule._tree_order import tree_maps
 from polyopt.sets import (
     AffineLike,
@@ -22,7 +24,6 @@ from polyopt.sets import (
     in_arity,
     not_before,
     pad_order,
-    parse_tree_order,
     parse_union_map,
     restrict_range,
     with_in_dims,
@@ -104,10 +105,7 @@ def read_order(scop: Scop, schedule: ScheduleLike, *, parallel: Sequence[int] = 
     text = _text_of(schedule)
     if not _TREE.match(text):
         return _with_parallel(_from_maps(scop, parse_union_map(text, scop.params)), parallel)
-    _refuse_parallel(parallel)
-    tree = parse_tree_order(text)
-    order = _from_maps(scop, tree.orders)
-    return NewOrder(order.orders, order.length, (), tree.unordered)
+    return _from_tree(scop, read_tree(scop, text, coincident=False), parallel)
 
 
 def _from_tree(scop: Scop, tree: ScheduleTree, parallel: Sequence[int]) -> NewOrder:
@@ -162,19 +160,9 @@ def _from_vectors(scop: Scop, vectors: Mapping[str, Sequence[AffineLike]]) -> Ne
 
 
 def _check_names(scop: Scop, names: Sequence[str] | Mapping[str, object]) -> None:
-    known = [s.name for s in scop.statements]
     for name in names:
-        if name not in known:
-            raise InputError(
-                f"the schedule names {name!r}, which is no statement{nearest(name, known)}",
-                help=f"statements: {', '.join(known)}",
-                id="schedule",
-            )
-    missing = [name for name in known if name not in names]
-    if missing:
-        raise InputError(
-            f"the schedule says nothing about {', '.join(missing)}", help="give every statement a vector", id="schedule"
-        )
+        named_statement(scop, name)
+    refuse_missing(scop, names)
 
 
 def _from_maps(scop: Scop, maps: Sequence[Map]) -> NewOrder:
@@ -203,13 +191,7 @@ def _statement_order(scop: Scop, statement: Statement, maps: Sequence[Map], leng
     domain = statement.domain.intersect_params(sizes_context(scop))
     dims = statement.iterators
     for m in maps:
-        if in_arity(m) != len(dims):
-            raise InputError(
-                f"the schedule gives {statement.name} {in_arity(m)} iterators, it has {len(dims)}: "
-                f"{statement.name}[{', '.join(dims)}]",
-                help="give the statement the iterators that it has, in order",
-                id="schedule",
-            )
+        check_arity(statement, in_arity(m))
     pieces = [pad_order(with_in_dims(m, dims).intersect_domain(domain), length) for m in maps]
     order = pieces[0]
     for piece in pieces[1:]:

@@ -21,6 +21,8 @@ from polyopt.schedule._dependences import FLOW, Dependence, Dependences, reduced
 from polyopt.schedule._legality import check
 from polyopt.schedule._orders import read_order
 from polyopt.schedule._touches import sizes_context
+from polyopt.schedule._tree_build import read_tree
+from polyopt.schedule._tree_order import tree_maps
 from polyopt.schedule._verdict import ILLEGAL, Verdict
 from polyopt.sets import (
     Affine,
@@ -30,7 +32,6 @@ from polyopt.sets import (
     compute_tree,
     function_exprs,
     operation_budget,
-    parse_tree_order,
     sequence_trees,
     tree_of_orders,
 )
@@ -173,7 +174,8 @@ def _descend(scop: Scop, options: SchedulerOptions, max_operations: int | None) 
     result = _result(scop, _vectors_of_tree(scop, tree), tree, rung, ladder.remarks)
     if result.verdict.verdict == ILLEGAL:
         refused = LegalityError(
-            f"the order that was found is illegal: {result.verdict.reason}", help="report this schedule"
+            f"the order that was found is illegal: {result.verdict.reason}",
+            help="report this order as a bug of polyopt",
         )
         return replace(schedule_original(scop), remarks=(*ladder.remarks, _remark(refused, ORIGINAL)))
     return result
@@ -266,14 +268,15 @@ def _original_vectors(scop: Scop) -> dict[str, tuple[Affine, ...]]:
 
 
 def _vectors_of_tree(scop: Scop, tree: str) -> dict[str, tuple[Affine, ...]]:
-    order = parse_tree_order(tree)
-    maps = {m.in_name: m for m in order.orders}
+    orders, _ = tree_maps(read_tree(scop, tree, coincident=False))
+    maps = {m.in_name: m for m in orders}
+    length = max((m.out_arity for m in orders), default=0)
     vectors: dict[str, tuple[Affine, ...]] = {}
     for s in scop.statements:
         if s.name in maps and not maps[s.name].is_empty():
             vectors[s.name] = function_exprs(maps[s.name], s.iterators)
         else:  # no instance at any size
-            vectors[s.name] = (affine(0),) * order.length
+            vectors[s.name] = (affine(0),) * length
     return vectors
 
 

@@ -8,18 +8,15 @@ extension and context nodes, which a program's own order never needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from polyopt.errors import InputError, InternalError, nearest
+from polyopt.errors import InputError, nearest
 from polyopt.sets import Affine, Set
 
 __all__ = [
-    "KINDS_OF_MEMBERS",
     "PARALLEL",
     "SEQUENTIAL",
-    "UNROLLED",
-    "VECTOR",
     "Band",
     "Filter",
     "Leaf",
@@ -33,16 +30,13 @@ __all__ = [
     "Where",
     "bands",
     "children",
+    "filtered",
     "find_band",
-    "find_member",
-    "instances_at",
     "node_at",
-    "replace_at",
-    "with_children",
 ]
 
-SEQUENTIAL, PARALLEL, VECTOR, UNROLLED = KINDS_OF_MEMBERS = ("sequential", "parallel", "vector", "unrolled")
-"""How the iterations of a loop run: in order | in any order | together, side by side | in order, written out."""
+SEQUENTIAL, PARALLEL = "sequential", "parallel"
+"""How the iterations of a loop run: in order | in any order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +46,6 @@ class Member:
     name: str
     exprs: tuple[tuple[str, Affine], ...]
     kind: str = SEQUENTIAL
-
-    def expr(self, statement: str) -> Affine:
-        """The iteration of an instance of `statement`; KeyError when the loop is not around it."""
-        return dict(self.exprs)[statement]
-
-    @property
-    def statements(self) -> tuple[str, ...]:
-        return tuple(name for name, _ in self.exprs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +113,6 @@ class ScheduleTree:
     domain: tuple[Set, ...]
     root: Node
 
-    @property
-    def statements(self) -> tuple[str, ...]:
-        return tuple(s.name for s in self.domain)
-
-    def instances(self, statement: str) -> Set:
-        return next(s for s in self.domain if s.name == statement)
-
 
 def children(node: Node) -> tuple[Node, ...]:
     """The nodes right below, filters skipped."""
@@ -142,15 +121,6 @@ def children(node: Node) -> tuple[Node, ...]:
     if isinstance(node, Band | Mark):
         return (node.child,)
     return tuple(f.child for f in node.children)
-
-
-def with_children(node: Node, below: tuple[Node, ...]) -> Node:
-    """The same node above other ones."""
-    if isinstance(node, Leaf):
-        return node
-    if isinstance(node, Band | Mark):
-        return replace(node, child=below[0])
-    return replace(node, children=tuple(replace(f, child=c) for f, c in zip(node.children, below, strict=True)))
 
 
 def node_at(tree: ScheduleTree, path: Path) -> Node:
@@ -166,31 +136,6 @@ def node_at(tree: ScheduleTree, path: Path) -> Node:
             )
         node = below[k]
     return node
-
-
-def replace_at(tree: ScheduleTree, path: Path, change: Callable[[Node], Node]) -> ScheduleTree:
-    """The tree with the node at `path` exchanged for `change(node)`."""
-    node_at(tree, path)
-    return replace(tree, root=_replaced(tree.root, path, change))
-
-
-def _replaced(node: Node, path: Path, change: Callable[[Node], Node]) -> Node:
-    if not path:
-        return change(node)
-    below = list(children(node))
-    below[path[0]] = _replaced(below[path[0]], path[1:], change)
-    return with_children(node, tuple(below))
-
-
-def instances_at(tree: ScheduleTree, path: Path) -> tuple[Set, ...]:
-    """The instances that reach the node at `path`, one set for each statement that has any."""
-    sets: tuple[Set, ...] = tree.domain
-    node = tree.root
-    for k in path:
-        if isinstance(node, Sequence | Unordered):
-            sets = filtered(sets, node.children[k])
-        node = children(node)[k]
-    return sets
 
 
 def filtered(sets: tuple[Set, ...], below: Filter) -> tuple[Set, ...]:
@@ -235,18 +180,6 @@ def find_band(tree: ScheduleTree, where: Where) -> tuple[Path, Band]:
     return found[0]
 
 
-def find_member(tree: ScheduleTree, loop: str, where: Where | None = None) -> tuple[Path, Band, int]:
-    """(path, band, position in it) of the loop called `loop`, in the band `where` when the name alone is ambiguous."""
-    path, band = find_band(tree, loop if where is None else where)
-    if loop not in band.names():
-        raise InputError(
-            f"the band {list(path)} has no loop {loop!r}{nearest(loop, band.names())}",
-            help=f"its loops: {', '.join(band.names())}",
-            id="tree-path",
-        )
-    return path, band, band.names().index(loop)
-
-
 def _mark_above(tree: ScheduleTree, path: Path) -> str | None:
     if not path:
         return None
@@ -256,11 +189,3 @@ def _mark_above(tree: ScheduleTree, path: Path) -> str | None:
 
 def _listed(tree: ScheduleTree) -> str:
     return "; ".join(f"{list(p)} ({', '.join(b.names())})" for p, b in bands(tree)) or "none"
-
-
-def exprs_of(values: Mapping[str, Affine], order: tuple[str, ...]) -> tuple[tuple[str, Affine], ...]:
-    """`Member.exprs` from a mapping, statements in the order given."""
-    unknown = set(values) - set(order)
-    if unknown:
-        raise InternalError(f"expressions for statements that the tree does not hold: {sorted(unknown)}")
-    return tuple((name, values[name]) for name in order if name in values)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Seq
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from polyopt.errors import InputError
 from polyopt.ir import Scop
+from polyopt.schedule._named import check_arity, named_statement
 from polyopt.schedule._touches import sizes_context
 from polyopt.schedule._tree import (
     PARALLEL,
@@ -20,9 +22,9 @@ from polyopt.schedule._tree import (
     ScheduleTree,
     Sequence,
     Unordered,
-    exprs_of,
+    filtered,
 )
-from polyopt.sets import Affine, AffineLike, Set, TreeNode, affine, parse_tree
+from polyopt.sets import Affine, AffineLike, Map, Set, TreeNode, affine, function_exprs, parse_tree, with_in_dims
 
 __all__ = ["original_tree", "read_tree", "tree_of_vectors"]
 
@@ -92,41 +94,73 @@ def _apart(member: Member, band: Band) -> Member:
     return replace(member, name=name)
 
 
-def read_tree(scop: Scop, text: str) -> ScheduleTree:
-    """isl's YAML form of a schedule tree, for the instances of `scop`.
+def read_tree(scop: Scop, text: str, *, coincident: bool = True) -> ScheduleTree:
+    """isl's YAML form of a schedule tree, for the statements of `scop` that it names, with the program's own iterators.
 
-    Iterators go by the names that the program gives them.  Raises InputError with what is wrong.
+    coincident: whether the loops that the text marks so become parallel loops.  Raises InputError with what is wrong.
     """
+    root = parse_tree(text)
     context = sizes_context(scop)
-    domain = tuple(s.domain.intersect_params(context) for s in scop.statements)
-    dims = {s.name: s.iterators for s in scop.statements}
-    return ScheduleTree(domain, _from_isl(parse_tree(text, dims), tuple(dims)))
+    sets = [_of_program(scop, s) for s in root.instances]
+    domain = {s.name: s.intersect(scop.statement(s.name).domain.intersect_params(context)) for s in sets}
+    in_order = tuple(domain[s.name] for s in scop.statements if s.name in domain)
+    return ScheduleTree(in_order, _Reader(scop, coincident).node(root.children[0], in_order))
 
 
-def _from_isl(node: TreeNode, names: tuple[str, ...]) -> Node:
-    if node.kind == "leaf":
-        return Leaf()
-    if node.kind == "mark":
-        return Mark(node.name, _from_isl(node.children[0], names))
-    if node.kind == "band":
-        members = tuple(
-            Member(f"c{k}", exprs_of(exprs, names), PARALLEL if coincident else SEQUENTIAL)
-            for k, (exprs, coincident) in enumerate(node.members)
-        )
-        return Band(_called(members), _from_isl(node.children[0], names))
-    order = {n: k for k, n in enumerate(names)}
-    filters = tuple(
-        Filter(tuple(sorted(c.instances, key=lambda s: order[s.name])), _from_isl(c.children[0], names))
-        for c in node.children
-    )
-    return Sequence(filters) if node.kind == "sequence" else Unordered(filters)
+def _of_program(scop: Scop, instances: Set) -> Set:
+    """The same instances with the names that the program gives to their dimensions."""
+    statement = named_statement(scop, instances.name)
+    check_arity(statement, len(instances.dims))
+    return instances.rename(dims=dict(zip(instances.dims, statement.iterators, strict=True)))
 
 
-def _called(members: tuple[Member, ...]) -> tuple[Member, ...]:
-    """Loops called as the iterator that they are for the first statement."""
-    named: list[Member] = []
-    for k, m in enumerate(members):
-        name = _loop_name(dict(m.exprs), k)
-        taken = {x.name for x in named}
-        named.append(replace(m, name=name if name not in taken else f"c{k}"))
-    return tuple(named)
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    scop: Scop
+    coincident: bool
+
+    def node(self, node: TreeNode, reaching: tuple[Set, ...]) -> Node:
+        if node.kind == "leaf":
+            return Leaf()
+        if node.kind == "mark":
+            return Mark(node.name, self.node(node.children[0], reaching))
+        if node.kind == "band":
+            return Band(tuple(self.members(node, reaching)), self.node(node.children[0], reaching))
+        filters = tuple(self.filter(c, reaching) for c in node.children)
+        return Sequence(filters) if node.kind == "sequence" else Unordered(filters)
+
+    def filter(self, node: TreeNode, reaching: tuple[Set, ...]) -> Filter:
+        passed = {s.name: _of_program(self.scop, s) for s in node.instances}
+        instances = tuple(passed[s.name] for s in reaching if s.name in passed)
+        return Filter(instances, self.node(node.children[0], filtered(reaching, Filter(instances))))
+
+    def members(self, node: TreeNode, reaching: tuple[Set, ...]) -> Iterator[Member]:
+        """Loops called as the iterator that they are for the first statement, otherwise by their position."""
+        taken: set[str] = set()
+        for k, (maps, coincident) in enumerate(node.members):
+            exprs = {s.name: self.entry(maps, s) for s in reaching}
+            name = _loop_name(exprs, k)
+            name = name if name not in taken else f"c{k}"
+            taken.add(name)
+            yield Member(name, tuple(exprs.items()), PARALLEL if coincident and self.coincident else SEQUENTIAL)
+
+    def entry(self, maps: Mapping[str, Map], instances: Set) -> Affine:
+        """The iteration of the instances of one statement."""
+        if instances.name not in maps:
+            raise InputError(
+                f"a band of the schedule tree says nothing about {instances.name}",
+                help="give every statement that reaches the band an iteration",
+                id="schedule",
+            )
+        relation = with_in_dims(maps[instances.name], instances.dims)
+        if instances.is_empty():
+            return affine(0)
+        left = instances.subtract(relation.domain())
+        if not left.is_empty():
+            raise InputError(
+                f"a band of the schedule tree says nothing about {left.smallest() or left} of {instances.name}",
+                help="let the loops of the band cover every instance that reaches them",
+                id="schedule",
+            )
+        (entry,) = function_exprs(relation.intersect_domain(instances), instances.dims)
+        return entry

@@ -9,7 +9,6 @@ from polyopt.errors import InputError
 from polyopt.ir import Scop, Statement
 from polyopt.schedule._tree import (
     PARALLEL,
-    VECTOR,
     Band,
     Filter,
     Leaf,
@@ -44,7 +43,7 @@ class Piece:
 @dataclass(frozen=True, slots=True)
 class TreePieces:
     """pieces: in the order of the leaves.  unordered: an entry and instances among which a difference that comes first
-    in that entry says nothing: children of an unordered node, iterations of a parallel or vector loop.
+    in that entry says nothing: children of an unordered node, iterations of a parallel loop.
     """
 
     pieces: tuple[Piece, ...]
@@ -84,7 +83,7 @@ def _walk(node: Node, sets: tuple[Set, ...], vectors: _Vectors, unordered: list[
 def _through_band(band: Band, sets: tuple[Set, ...], vectors: _Vectors, unordered: list[_Unordered]) -> _Vectors:
     result = dict(vectors)
     for m in band.members:
-        if m.kind in (PARALLEL, VECTOR):
+        if m.kind == PARALLEL:
             unordered.append((_depth(sets, result), sets))
         known = dict(m.exprs)
         for s in sets:
@@ -118,13 +117,11 @@ def _refuse_lost(sets: tuple[Set, ...], below: tuple[Filter, ...]) -> None:
 def tree_maps(tree: ScheduleTree) -> tuple[tuple[Map, ...], tuple[_Unordered, ...]]:
     """(for each statement its instances -> order vector, all equally long; unordered entries as in `TreePieces`)."""
     found = tree_pieces(tree)
-    maps: dict[str, Map] = {}
+    length = max(found.length, 1)
+    maps = {s.name: Map.from_exprs(s, "", [affine(0)] * length) for s in tree.domain if s.is_empty()}
     for p in found.pieces:
-        order = pad_order(Map.from_exprs(p.instances, "", p.vector or (affine(0),)), max(found.length, 1))
+        order = pad_order(Map.from_exprs(p.instances, "", p.vector or (affine(0),)), length)
         maps[p.statement] = maps[p.statement].union(order) if p.statement in maps else order
-    for s in tree.domain:
-        if s.name not in maps:  # no instance at any size
-            maps[s.name] = Map.from_exprs(s, "", [affine(0)] * max(found.length, 1))
     return tuple(maps[s.name] for s in tree.domain), found.unordered
 
 

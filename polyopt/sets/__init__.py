@@ -18,7 +18,7 @@ from polyopt.sets._order import (
 )
 from polyopt.sets._scheduling import SchedulerOptions, compute_tree, function_exprs, sequence_trees, tree_of_orders
 from polyopt.sets._set import Set
-from polyopt.sets._union import TreeNode, TreeOrder, parse_tree, parse_tree_order, parse_union_map
+from polyopt.sets._union import TreeNode, parse_tree, parse_union_map
 from polyopt.sets.affine import (
     Affine,
     AffineLike,
@@ -49,7 +49,6 @@ __all__ = [
     "Select",
     "Set",
     "TreeNode",
-    "TreeOrder",
     "affine",
     "before",
     "bound_below",
@@ -66,7 +65,6 @@ __all__ = [
     "operation_budget",
     "pad_order",
     "parse_tree",
-    "parse_tree_order",
     "parse_union_map",
     "restrict_range",
     "select",
