@@ -91,18 +91,18 @@ class Frame:
         names = [lane.name for lane in lanes]
         base: list[Affine] = []
         steps: dict[str, list[int]] = {n: [] for n in names}
-        indirect: list[tuple[int, View]] = []
+        indirect: tuple[tuple[int, View], ...] = ()
         for axis, s in enumerate(access.subscripts):
             offset = s.offset if isinstance(s, Indirect) else s
             if isinstance(s, Indirect):
-                if index is None:
-                    raise InternalError(f"no index view for {access}")
-                indirect.append((axis, index))
+                if index is None or indirect:
+                    raise InternalError(f"{access} has not just the one index view that is given")
+                indirect = ((axis, index),)
             base.append(self.rename(offset.substitute(position)))
             for n in names:
                 steps[n].append(offset.coefficient(n))
         moving = tuple((n, tuple(steps[n])) for n in names if any(steps[n]))
-        return View(access.tensor, tuple(base), moving, indirect=tuple(indirect))
+        return View(access.tensor, tuple(base), moving, indirect=indirect)
 
 
 def rotating(copies: int) -> bool:

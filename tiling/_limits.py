@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from polyopt.errors import InputError, TileSizeError, nearest
@@ -52,7 +52,7 @@ NO_LIMITS = TileLimits()
 def parse_limits(words: Iterable[str]) -> TileLimits:
     """Read `i:128` or `S.i:128`.  Raises TileSizeError on anything else, on sizes below 1 and on a name given twice."""
     items: list[tuple[str, str, int]] = []
-    seen: Mapping[str, str] = {}
+    seen: dict[str, str] = {}
     for word in words:
         name, colon, size = word.rpartition(":")
         statement, _, dim = name.rpartition(".")
@@ -62,6 +62,6 @@ def parse_limits(words: Iterable[str]) -> TileLimits:
             raise TileSizeError(f"the tile size of {name!r} is {size!r}, expected 1 or more", help=_USAGE)
         if name in seen:
             raise TileSizeError(f"the tile size of {name!r} is given twice: {seen[name]} and {word}", help=_USAGE)
-        seen = {**seen, name: word}
+        seen[name] = word
         items.append((statement, dim, int(size)))
     return TileLimits(tuple(items))

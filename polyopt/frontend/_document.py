@@ -90,13 +90,16 @@ class Scalar:
             place = self.part((error.lineno or 1) - 1, max(0, (error.offset or 1) - 1))
             raise InputError(
                 f"cannot read the {what} {self.text!r}: {error.msg}",
-                help="write it as Python would",
+                help="write it in the syntax of Python",
                 id="syntax",
                 where=place,
             ) from error
         except (ValueError, RecursionError, MemoryError) as error:
             raise InputError(
-                f"cannot read the {what}: {error}", help="write it as Python would", id="syntax", where=self.where
+                f"cannot read the {what}: {error}",
+                help="write it in the syntax of Python",
+                id="syntax",
+                where=self.where,
             ) from error
 
 
@@ -124,7 +127,7 @@ class Entry:
             if not isinstance(key, yaml.ScalarNode):
                 raise InputError(
                     f"{self.what}: a key must be a word",
-                    help="quote nothing and nest nothing in keys",
+                    help="write keys as plain words",
                     where=self.document.where(key),
                 )
             self._check_key(key, found, known)

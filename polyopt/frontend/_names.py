@@ -100,7 +100,7 @@ def arguments(
         wanted = f"{exactly}" if exactly is not None else f"at least {at_least}"
         raise InputError(
             f"{show(node.func)} takes {wanted} argument{'' if wanted == '1' else 's'}, found {found}: {show(node)}",
-            help=f"give {show(node.func)} as many as it takes",
+            help=f"write {show(node.func)} with {wanted} argument{'' if wanted == '1' else 's'}",
             id="arguments",
             where=names.locate(node),
         )

@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from polyopt.errors import InputError
 from polyopt.sets import Affine, Constraint, Interval, Map, Set, interval
 
-__all__ = ["DomainFacts", "domain_facts", "is_injective", "same_place_example", "unbounded_side", "violation"]
+__all__ = [
+    "DomainFacts",
+    "domain_facts",
+    "is_injective",
+    "same_place_example",
+    "smallest_example",
+    "unbounded_side",
+    "violation",
+]
 
 Terms = tuple[object, ...]
 
@@ -120,12 +128,13 @@ def violation(facts: DomainFacts, index: Affine, extent: Affine, params: Sequenc
     An empty dict says that there are such instances but no smallest one.
     """
     wrong = [e for e in (index, extent - 1 - index) if not facts.always_nonnegative(e)]
-    found = [_smallest(facts.domain.constrain([Constraint(-e - 1)]), params) for e in wrong]
+    found = [smallest_example(facts.domain.constrain([Constraint(-e - 1)]), params) for e in wrong]
     names = (*params, *facts.domain.dims)
     return min(found, key=lambda at: [at[n] for n in names] if at else [], default=None)
 
 
-def _smallest(points: Set, params: Sequence[str]) -> dict[str, int]:
+def smallest_example(points: Set, params: Sequence[str]) -> dict[str, int]:
+    """The smallest sizes and the first point; empty when there is no smallest one."""
     try:
         return points.smallest(params) or {}
     except InputError:
@@ -160,7 +169,7 @@ def same_place_example(
     for k, d in enumerate(dims):
         equal = [Constraint(_difference(a, b), equality=True) for a, b in zip(dims[:k], second[:k], strict=True)]
         later = pairs.constrain([*equal, Constraint(_difference(second[k], d) - 1)])
-        at = _smallest(later, params)
+        at = smallest_example(later, params)
         if at:
             found.append(at)
     best = min(found, key=lambda at: [at[n] for n in (*params, *dims, *second)], default=None)

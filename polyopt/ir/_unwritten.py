@@ -93,7 +93,7 @@ class _Known:
                 break
             written = self.written_by(writer)
             pairs = written.apply_range(read.reverse())
-            if not self.is_wholly_before(writer, s):
+            if not _is_wholly_before(writer, s):
                 pairs = pairs.intersect(before(self.order(writer), self.order(s)))
             covered = pairs.range(domain.dims).rename(name=s.name)
             left = left.subtract(covered)
@@ -104,16 +104,17 @@ class _Known:
         target = writer.assign.target
         return access_relation(domain, target, self.scop.tensor(target.tensor), self.scop.params)
 
-    def is_wholly_before(self, a: Statement, b: Statement) -> bool:
-        """Whether constants alone put every instance of `a` before every one of `b`."""
-        for x, y in zip(a.order, b.order, strict=False):
-            if x.is_constant and y.is_constant and x.const != y.const:
-                return x.const < y.const
-            if not (x.is_constant and y.is_constant):
-                return False
-        return False
-
     def order(self, s: Statement) -> Map:
         if s.name not in self.orders:
             self.orders[s.name] = self.scop.schedule_map(s)
         return self.orders[s.name]
+
+
+def _is_wholly_before(a: Statement, b: Statement) -> bool:
+    """Whether constants alone put every instance of `a` before every one of `b`."""
+    for x, y in zip(a.order, b.order, strict=False):
+        if not (x.is_constant and y.is_constant):
+            return False
+        if x.const != y.const:
+            return x.const < y.const
+    return False

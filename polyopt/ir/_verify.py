@@ -11,6 +11,7 @@ from polyopt.ir._bounds import (
     domain_facts,
     is_injective,
     same_place_example,
+    smallest_example,
     unbounded_side,
     violation,
 )
@@ -210,10 +211,7 @@ class _Checker:
     def _unwritten(self, found: Unwritten) -> InputError:
         s, access = found.statement, found.access
         tensor = self.tensors[access.tensor]
-        try:
-            at = found.instances.smallest(self.scop.params) or {}
-        except InputError:  # unbounded below: no smallest example
-            at = {}
+        at = smallest_example(found.instances, self.scop.params)
         sizes = "".join(f"{p}={at[p]}, " for p in self.scop.params) if at else ""
         example = ""
         if at:
@@ -222,9 +220,7 @@ class _Checker:
         return InputError(
             f"{_title(s)} reads {access}, whose role is {tensor.role}, before any statement wrote it{example}",
             id="read-before-written",
-            help=f"write {tensor.name} first, or give it the role inout"
-            if tensor.role == "output"
-            else f"write {tensor.name} first, or give it the role input",
+            help=f"write {tensor.name} first, or give it the role inout",
             where=self._where(s, access),
         )
 

@@ -95,7 +95,7 @@ def parse_body(text: str, *, ops: Mapping[str, tuple[str, ...]], scalars: tuple[
         node = ast.parse(text, mode="exec").body[0]
     except (SyntaxError, IndexError) as error:
         raise MachineFileError(
-            f"{where}: cannot read the body {text!r}: {error}", help="write it as Python would"
+            f"{where}: cannot read the body {text!r}: {error}", help="write it in the syntax of Python"
         ) from error
     reader = _Reader(ops, scalars, where, text)
     if isinstance(node, ast.AugAssign):

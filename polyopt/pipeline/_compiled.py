@@ -18,12 +18,11 @@ from polyopt.ir.mapping import Sequential
 from polyopt.machine import Machine
 from polyopt.passes import Pass, Unit, pipeline_text
 from polyopt.pipeline._emit import emit
-from polyopt.pipeline._inputs import bind_inputs, refuse_far_indices
-from polyopt.pipeline._outcome import Outcome, Request, run_request
+from polyopt.pipeline._inputs import bind_inputs
+from polyopt.pipeline._outcome import Outcome, Request, run_request, simulate_source
 from polyopt.pipeline._schedule import LoopSchedule, judge_schedule
 from polyopt.pipeline._verdicts import legality_verdict
 from polyopt.report import RunReport
-from polyopt.simulator import simulate
 from polyopt.verify import PropertyVerdict
 
 __all__ = ["Arguments", "Compiled"]
@@ -133,11 +132,7 @@ class Compiled:
         sizes, values = bind_inputs(self.source, self.at, given, 0)
         self.latest[:] = [(sizes, values)]
         self.__dict__.pop("outcome", None)
-        try:
-            result = simulate(self.program, self.machine, values, sizes)
-        except ProgramError:
-            refuse_far_indices(self.source, values, sizes)
-            raise
+        result = simulate_source(self.source, self.program, self.machine, values, sizes)
         certain = [r for r in result.races or () if r.certain]
         if certain:
             raise ProgramError(

@@ -67,15 +67,9 @@ def _body_text(compiled: Compiled, statement: str) -> str:
 
 
 def _schedule(compiled: Compiled) -> str:
-    tree, _, union_map = compiled.schedule.text().rstrip().rpartition("\n")
-    return f"{tree.rstrip()}\n{_groups(compiled)}\n{union_map}\n"
-
-
-def _groups(compiled: Compiled) -> str:
-    """Which statements may share their outer loops, by the dependences alone."""
+    """Also which statements may share their outer loops, by the dependences alone."""
     found = fusion_groups(compiled.unit.scop, _dependences(compiled))
-    lines = [f"fusion group {k}: {', '.join(group)}" for k, group in enumerate(found.coarsest)]
-    return "\n".join(lines) + "\n"
+    return compiled.schedule.text([f"fusion group {k}: {', '.join(g)}" for k, g in enumerate(found.coarsest)])
 
 
 def _mapping(compiled: Compiled) -> str:

@@ -114,21 +114,21 @@ def _without_inputs(scop: Scop, kept: set[str]) -> Scop:
     return replace(scop, tensors=tuple(tensors))
 
 
-def _free_bytes() -> int:
-    """Memory that is free now; 8 GiB where the system does not say."""
+def _free_bytes() -> tuple[int, str]:
+    """Memory that is free now, and where the figure comes from."""
     try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), "the free memory"
     except (AttributeError, ValueError, OSError):
-        return 2**33
+        return 2**33, "8 GiB, since the system does not say how much is free"
 
 
 def _check_memory(scop: Scop, sizes: Mapping[str, int], names: set[str]) -> None:
     needed = sum(8 * VALUE_COPIES * math.prod(t.sizes(sizes)) for t in scop.tensors if t.name in names)
-    limit = _free_bytes() // 2
-    if needed > limit:
+    free, what = _free_bytes()
+    if needed > free // 2:
         raise BudgetError(
-            f"the values of {scop.name} take {needed / 2**30:.1f} GiB, more than half of the free memory "
-            f"({limit / 2**30:.1f} GiB)",
+            f"the values of {scop.name} take {needed / 2**30:.1f} GiB, more than {free / 2**31:.1f} GiB: half of "
+            f"{what}",
             help="choose smaller sizes, or model the time alone: --timing-only, timing_only=True",
             id="memory",
         )

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from polyopt import __version__
@@ -18,16 +17,9 @@ from polyopt.pipeline._inputs import refuse_far_indices
 from polyopt.pipeline._verdicts import PROPERTY_OF, is_refuted, run_verdicts
 from polyopt.report import RooflinePoint, RunReport, Span, Work, compute_work
 from polyopt.simulator import SimResult, chrome_trace, expected_instructions, simulate
-from polyopt.verify import (
-    Comparison,
-    PropertyVerdict,
-    compare_values,
-    error_bounds,
-    is_useless,
-    sampled_bounds,
-)
+from polyopt.verify import Comparison, PropertyVerdict, bounds_that_say_something, compare_values
 
-__all__ = ["Outcome", "Request", "run_request"]
+__all__ = ["Outcome", "Request", "run_request", "simulate_source"]
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -131,9 +123,29 @@ def _refuse_long_reference(source: Scop, sizes: Mapping[str, int]) -> None:
         )
 
 
+def simulate_source(
+    source: Scop,
+    program: Program,
+    machine: Machine,
+    arrays: Arrays,
+    sizes: Mapping[str, int],
+    *,
+    timing_only: bool = False,
+    keep_events: bool = False,
+) -> SimResult:
+    """`simulate`; a cell out of bounds is an InputError where an index value of the user's led there."""
+    try:
+        return simulate(program, machine, arrays, sizes, timing_only=timing_only, keep_events=keep_events)
+    except ProgramError as error:
+        if error.diagnostic.id == "out-of-bounds":
+            refuse_far_indices(source, arrays, sizes)
+        raise
+
+
 def _simulate(request: Request) -> tuple[SimResult | None, ProgramError | None]:
     try:
-        result = simulate(
+        result = simulate_source(
+            request.source,
             request.program,
             request.machine,
             request.arrays,
@@ -142,7 +154,6 @@ def _simulate(request: Request) -> tuple[SimResult | None, ProgramError | None]:
             keep_events=request.keep_events,
         )
     except ProgramError as error:
-        refuse_far_indices(request.source, request.arrays, request.sizes)
         if error.diagnostic.id not in PROPERTY_OF:
             raise
         return None, error
@@ -154,18 +165,8 @@ def _compare(request: Request, result: SimResult) -> Comparison:
 
     expected = evaluate(request.source, request.arrays, request.sizes)
     source = replace(request.source, reassociate=False) if request.rounds_every_step else request.source
-    bounds = error_bounds(source, request.arrays, request.sizes)
-    useless = {n: is_useless(bounds[n], np.asarray(expected[n], np.float64)) for n in expected if _is_float(source, n)}
-    num_sampled = sum(int(u.sum()) for u in useless.values())
-    if num_sampled:
-        sampled = sampled_bounds(source, request.arrays, request.sizes, request.seed)
-        bounds |= {n: np.where(u, sampled[n], bounds[n]) for n, u in useless.items()}
-    compared = compare_values(result.outputs, expected, bounds)
-    return replace(compared, num_sampled=num_sampled)
-
-
-def _is_float(scop: Scop, tensor: str) -> bool:
-    return scop.tensor(tensor).element.is_float
+    bounds, num_sampled = bounds_that_say_something(source, request.arrays, request.sizes, request.seed)
+    return replace(compare_values(result.outputs, expected, bounds), num_sampled=num_sampled)
 
 
 def _report(

@@ -27,14 +27,15 @@ class LoopSchedule:
         empty = {s.name for s in self.scop.statements if s.domain.intersect_params(self.scop.context).is_empty()}
         return LoopSchedule(self.scop, _without(self.tree, empty)) if empty else self
 
-    def text(self) -> str:
-        """The loop tree, then the same as an isl union map."""
+    def text(self, notes: Sequence[str] = ()) -> str:
+        """The loop tree, lines of notes, then the same order as an isl union map."""
         vectors, _ = order_vectors(self)
         rows = [
             f"{s.name}[{', '.join(s.iterators)}] -> [{', '.join(e.text() for e in vectors[s.name])}]"
             for s in self.scop.statements
         ]
-        return f"{tree_text(self.tree)}\n\n{{ {'; '.join(rows)} }}\n"
+        above = "\n".join([tree_text(self.tree).rstrip(), *notes])
+        return f"{above}\n\n{{ {'; '.join(rows)} }}\n"
 
 
 def _without(nodes: tuple[LoopTree, ...], names: set[str]) -> tuple[LoopTree, ...]:

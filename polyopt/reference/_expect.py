@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from math import prod
 
 from polyopt.ir import Scop
-from polyopt.reference._affine import compile_affine
 from polyopt.reference._plan import Block, Leaf, PlanNode, Repeat, make_plan
 from polyopt.reference._region import enter, plan_region
+from polyopt.reference._repeat import compiled_bounds, hull
+from polyopt.sets import Set
 
 __all__ = ["expected_seconds", "most_instances"]
 
@@ -26,13 +27,15 @@ LONG = 10_000
 
 def most_instances(scop: Scop, sizes: Mapping[str, int]) -> int:
     """The volume of the boxes around all domains."""
-    total = 0
-    for s in scop.statements:
-        domain = s.domain.fix(sizes)
-        if not domain.is_empty():
-            bounds = [domain.bounds(d, ()) for d in domain.dims]
-            total += prod(max(0, high.evaluate(sizes) - low.evaluate(sizes) + 1) for low, high in bounds)
-    return total
+    return sum(_box_volume(s.domain.fix(sizes), sizes) for s in scop.statements)
+
+
+def _box_volume(domain: Set, sizes: Mapping[str, int]) -> int:
+    """The points of the box around a domain."""
+    if domain.is_empty():
+        return 0
+    bounds = [domain.bounds(d, ()) for d in domain.dims]
+    return prod(max(0, high.evaluate(sizes) - low.evaluate(sizes) + 1) for low, high in bounds)
 
 
 def expected_seconds(scop: Scop, sizes: Mapping[str, int]) -> float:
@@ -54,19 +57,11 @@ def _seconds(node: PlanNode, env: dict[str, int]) -> float:
 
 def _values(node: Repeat, env: Mapping[str, int]) -> range:
     """The range of the loop at the middle iteration of the loops around it; no longer than its instances are many."""
-    ranges = [(compile_affine(low)(env), compile_affine(high)(env)) for low, high in node.bounds]
-    ranges = [(low, high) for low, high in ranges if low <= high]
-    if not ranges:
-        return range(0)
-    low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
-    if high - low < LONG:
-        return range(low, high + 1)
-    most = 0
-    for p in node.parts:
-        bounds = [p.instances.bounds(d, ()) for d in p.instances.dims]
-        most += prod(max(0, b.const - a.const + 1) for a, b in bounds)
-    step = max(1, (high - low + 1) // max(1, most))
-    return range(low, high + 1, step)
+    dense = hull(compiled_bounds(node), env)
+    if len(dense) <= LONG:
+        return dense
+    most = sum(_box_volume(p.instances, {}) for p in node.parts)
+    return dense[:: max(1, len(dense) // max(1, most))]
 
 
 def _leaf_seconds(leaf: Leaf, env: Mapping[str, int]) -> float:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from polyopt.reference._affine import IntArray, affine_array, compile_affine
+from polyopt.reference._affine import Env, IntArray, affine_array, compile_affine
 from polyopt.reference._part import Part
 from polyopt.reference._plan import Repeat
 from polyopt.reference._region import enter, list_points, plan_region
 
-__all__ = ["list_instances", "repeat"]
+__all__ = ["compiled_bounds", "hull", "list_instances", "repeat"]
 
 LISTED = 2**22
 """Instances that are listed at most."""
@@ -20,6 +20,7 @@ PATIENCE = 1000
 """Iterations before it is asked how many of them have instances."""
 
 Runner = Callable[[dict[str, int]], None]
+Bounds = Sequence[tuple[Callable[[Env], int], Callable[[Env], int]]]
 
 
 def repeat(node: Repeat, body: Runner) -> Runner:
@@ -39,6 +40,20 @@ def repeat(node: Repeat, body: Runner) -> Runner:
     return run
 
 
+def compiled_bounds(node: Repeat) -> Bounds:
+    """The bounds of each part as functions of the levels around the loop."""
+    return [(compile_affine(low), compile_affine(high)) for low, high in node.bounds]
+
+
+def hull(bounds: Bounds, env: Mapping[str, int]) -> range:
+    """From the smallest lower to the largest upper bound of the parts that have an iteration."""
+    ranges = [(low(env), high(env)) for low, high in bounds]
+    ranges = [(low, high) for low, high in ranges if low <= high]
+    if not ranges:
+        return range(0)
+    return range(min(low for low, _ in ranges), max(high for _, high in ranges) + 1)
+
+
 class _Loop:
     """visited: iterations so far.  listed: values of the levels around -> values with instances; None before that is
     needed.
@@ -46,7 +61,7 @@ class _Loop:
 
     def __init__(self, node: Repeat) -> None:
         self.node = node
-        self.bounds = [(compile_affine(low), compile_affine(high)) for low, high in node.bounds]
+        self.bounds = compiled_bounds(node)
         self.visited = 0
         self.count: int | None = None
         self.listed: Mapping[tuple[int, ...], list[int]] | None = None
@@ -54,11 +69,7 @@ class _Loop:
     def values(self, env: Mapping[str, int]) -> Iterable[int]:
         if self.listed is not None:
             return self.listed.get(tuple(env[o] for o in self.node.outer), ())
-        ranges = [(low(env), high(env)) for low, high in self.bounds]
-        ranges = [(low, high) for low, high in ranges if low <= high]
-        if not ranges:
-            return ()
-        dense = range(min(low for low, _ in ranges), max(high for _, high in ranges) + 1)
+        dense = hull(self.bounds, env)
         self.visited += len(dense)
         if self.visited > PATIENCE and self.is_sparse():
             self.listed = _listed(self.node)

@@ -63,7 +63,7 @@ class WaveRunner:
         cells: Mapping[str, Cells],
         fallback: Callable[[dict[str, int]], None],
     ) -> None:
-        self.runners, self.cells, self.fallback = runners, cells, fallback
+        self.runners, self.outer, self.cells, self.fallback = runners, tuple(outer), cells, fallback
         self.plans: list[RegionPlan] = []
         for r in runners:
             dims = [d for d in r.part.domain.dims if d not in outer]
@@ -96,8 +96,8 @@ class WaveRunner:
         region = enter(plan, env)
         if region is None:
             return None
-        if region.volume > SPARSE and not any(isinstance(env.get(v), int) for v, _ in runner.part.bound):
-            indices, count = list_instances(runner.part)
+        if region.volume > SPARSE:
+            indices, count = self.inside(list_instances(runner.part), env)
         else:
             points = list_points(region)
             count = next(iter(points.values())).size if points else 1
@@ -113,6 +113,16 @@ class WaveRunner:
             np.stack([self.positions(a, indices, count) for a in uses], 1) if uses else np.zeros((count, 0), np.int64)
         )
         return _Listed(runner, indices, keys, reads, self.positions(runner.part.target, indices, count))
+
+    def inside(
+        self, listed: tuple[dict[str, IntArray], int], env: Mapping[str, int]
+    ) -> tuple[dict[str, IntArray], int]:
+        """The instances at the present values of the levels around the loop."""
+        indices, count = listed
+        kept = np.ones(count, np.bool_)
+        for level in self.outer:
+            kept &= indices[level] == env[level]
+        return {n: a[kept] for n, a in indices.items()}, int(kept.sum())
 
     def positions(self, access: Access, indices: Mapping[str, IntArray], count: int) -> IntArray:
         """Numbers of the cells touched, among all cells that the loop writes; clipped into the tensor."""

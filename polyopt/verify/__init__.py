@@ -3,7 +3,7 @@
 from polyopt.verify._compare import Comparison, compare_values
 from polyopt.verify._exact import HasProgram, compare_exact
 from polyopt.verify._rounding import error_bounds, values_and_bounds
-from polyopt.verify._sampled import SAMPLES, is_useless, sampled_bounds
+from polyopt.verify._sampled import SAMPLES, bounds_that_say_something, is_useless, sampled_bounds
 from polyopt.verify._verdicts import LEVELS, PropertyVerdict
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Comparison",
     "HasProgram",
     "PropertyVerdict",
+    "bounds_that_say_something",
     "compare_exact",
     "compare_values",
     "error_bounds",

@@ -19,11 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from polyopt.ir import COMPARISONS, DType, Scop, dtype
-from polyopt.reference import Cells, Float64Algebra, Functions, Node, Value, contract, reduce_array, run_program
+from polyopt.reference import Cells, Float64Algebra, Node, Value, contract, reduce_array, run_program
 from polyopt.verify._error_algebra import ErrorAlgebra
 from polyopt.verify._error_rules import EXACT, Array, round_to
+from polyopt.verify._rounding import values_and_bounds
 
-__all__ = ["CONFIDENCE", "SAMPLES", "is_useless", "sampled_bounds"]
+__all__ = ["SAMPLES", "bounds_that_say_something", "is_useless", "sampled_bounds"]
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -43,41 +44,54 @@ def is_useless(bound: Array, values: Array) -> BoolArray:
     return np.asarray(~(bound <= finite.max(initial=0.0))) & (bound > 0) & np.isfinite(values)
 
 
+def bounds_that_say_something(
+    scop: Scop, inputs: Mapping[str, Any], sizes: Mapping[str, int], seed: int = 0
+) -> tuple[dict[str, Array], int]:
+    """`error_bounds`, the useless ones of floating outputs replaced by sampled ones, and how many cells these are."""
+    values, bounds = values_and_bounds(scop, inputs, sizes)
+    floats = [n for n in bounds if scop.tensor(n).element.is_float]
+    useless = {n: is_useless(bounds[n], values[n]) for n in floats}
+    num_sampled = sum(int(u.sum()) for u in useless.values())
+    if num_sampled:
+        sampled = sampled_bounds(scop, inputs, sizes, seed, values=values)
+        bounds |= {n: np.where(u, sampled[n], bounds[n]) for n, u in useless.items()}
+    return bounds, num_sampled
+
+
 def sampled_bounds(
     scop: Scop,
     inputs: Mapping[str, Any],
     sizes: Mapping[str, int],
     seed: int = 0,
     *,
-    samples: int = SAMPLES,
-    accumulate_dtype: str = "float32",
-    arithmetic: str = "float32",
-    functions: Functions | None = None,
+    values: Mapping[str, Array] | None = None,
 ) -> dict[str, Array]:
     """For every floating output and inout, a float64 array of bounds on |run - reference| per element.
 
     CONFIDENCE * (the cell's own root mean square deviation + that of its whole tensor) + a few units in the last place;
     infinite where that exceeds every value, so that it says nothing either.
-    Errors as `polyopt.reference.evaluate`.
+    values: the reference's, not rounded, where they are known.  Errors as `polyopt.reference.evaluate`.
     """
-    exact = _outputs(run_program(scop, inputs, sizes, Float64Algebra(functions), functions=functions))
-    squares: dict[str, Array] = {n: np.zeros(c.parts[0].shape) for n, c in exact.items()}
-    for k in range(samples):
-        rules = ErrorAlgebra(scop, dtype(accumulate_dtype), dtype(arithmetic), functions)
-        algebra = RandomRounding(rules, np.random.default_rng((seed, k)), functions)
-        moved = _outputs(run_program(scop, inputs, sizes, algebra, functions=functions))
+    elements = {t.name: t.element for t in scop.with_role("output", "inout") if t.element.is_float}
+    if values is None:
+        values = _values(scop, inputs, sizes, Float64Algebra())
+    squares: dict[str, Array] = {n: np.zeros(values[n].shape) for n in elements}
+    for k in range(SAMPLES):
+        rules = ErrorAlgebra(scop, dtype("float32"), dtype("float32"), None)
+        moved = _values(scop, inputs, sizes, RandomRounding(rules, np.random.default_rng((seed, k))))
         with np.errstate(all="ignore"):
-            for n, c in moved.items():
-                squares[n] += np.square(c.parts[0] - exact[n].parts[0])
-    return {n: _bound(exact[n], squares[n] / samples) for n in exact}
+            for n in elements:
+                squares[n] += np.square(moved[n] - values[n])
+    return {n: _bound(values[n], squares[n] / SAMPLES, element) for n, element in elements.items()}
 
 
-def _outputs(cells: Mapping[str, Cells]) -> dict[str, Cells]:
-    return {n: c for n, c in cells.items() if c.tensor.role in ("output", "inout") and c.kind == "float"}
+def _values(
+    scop: Scop, inputs: Mapping[str, Any], sizes: Mapping[str, int], algebra: Float64Algebra
+) -> dict[str, Array]:
+    return {n: c.parts[0] for n, c in run_program(scop, inputs, sizes, algebra).items()}
 
 
-def _bound(cells: Cells, squares: Array) -> Array:
-    values, element = cells.parts[0], cells.tensor.element
+def _bound(values: Array, squares: Array, element: DType) -> Array:
     finite = squares[np.isfinite(squares)]
     pooled = sqrt(float(finite.mean())) if finite.size else 0.0
     with np.errstate(all="ignore"):
@@ -92,11 +106,11 @@ class RandomRounding(Float64Algebra):
 
     scalar = False
 
-    def __init__(self, rules: ErrorAlgebra, random: np.random.Generator, functions: Functions | None) -> None:
-        super().__init__(functions)
+    def __init__(self, rules: ErrorAlgebra, random: np.random.Generator) -> None:
+        super().__init__()
         self.rules, self.random = rules, random
 
-    def moved(self, values: Array, unit_roundoff: float, magnitude: Array | None = None) -> Array:
+    def moved(self, values: Array, unit_roundoff: float | Array, magnitude: Array | None = None) -> Array:
         """`values` plus a random error of at most unit_roundoff * magnitude (default: their own); infinities stay."""
         noise = self.random.uniform(-unit_roundoff, unit_roundoff, np.shape(values))
         with np.errstate(all="ignore"):
@@ -141,6 +155,14 @@ class RandomRounding(Float64Algebra):
         magnitude = contract([np.abs(np.asarray(f[0], np.float64)) for f in factors], keep, sizes)
         length = prod(n for a, n in enumerate(sizes) if a not in keep)
         return (self.moved(total, self.rules.arithmetic_unit(node) * sqrt(length), magnitude),)
+
+    def segments(self, node: Node, combine: str, value: Value, starts: Array) -> Value:
+        (total,) = super().segments(node, combine, value, starts)
+        if node.kind != "float" or combine in ("min", "max"):
+            return (total,)
+        unit = self.rules.arithmetic_unit(node) * np.sqrt(np.diff(np.append(starts, value[0].size)))
+        magnitude = np.add.reduceat(np.abs(value[0]), starts) if combine == "+" else None
+        return (self.moved(total, unit, magnitude),)
 
     def accumulate(
         self, cells: Cells, combine: str, old: Sequence[Array], new: Value, *, repeated: bool

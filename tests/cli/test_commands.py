@@ -134,7 +134,7 @@ def test_timing_only(call: Any) -> None:
 
 
 def test_values_that_do_not_fit_the_memory(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyopt.pipeline._inputs._free_bytes", lambda: 2**21)
+    monkeypatch.setattr("polyopt.pipeline._inputs._free_bytes", lambda: (2**21, "the free memory"))
     huge = ("heat.scop.yaml", "--at", "T=1,N=100000")
     status, out, err = call("run", *huge)
     assert (status, out) == (3, "")
