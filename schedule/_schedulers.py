@@ -31,7 +31,6 @@ from polyopt.sets import (
     affine,
     compute_tree,
     function_exprs,
-    operation_budget,
     sequence_trees,
     tree_of_orders,
 )
@@ -49,6 +48,9 @@ __all__ = [
 
 SCHEDULING_OPERATIONS = 300_000
 """Operation budget of each rung of the ladder: a few seconds."""
+
+SCHEDULING_CPU_S = 4
+"""Seconds of processor time of each rung: for what isl does not count.  Far more than the operations take."""
 
 MAX_UNKNOWNS = 200
 """A problem with more unknown coefficients is not tried: there a single operation may take milliseconds."""
@@ -218,15 +220,17 @@ class _Ladder:
             options = replace(options, serialize=True, max_coefficient=2, max_constant=4)
         domains = [self.scop.statement(n).domain.intersect_params(context) for n in names]
         try:
-            with operation_budget(f"scheduling {_listed(names)}", max_operations):
-                tree = compute_tree(
-                    domains,
-                    context,
-                    validity=validity,
-                    proximity=[] if rung == SERIAL else _flows(own),
-                    coincidence=validity,
-                    options=options,
-                )
+            tree = compute_tree(
+                domains,
+                context,
+                validity=validity,
+                proximity=[] if rung == SERIAL else _flows(own),
+                coincidence=validity,
+                options=options,
+                phase=f"scheduling {_listed(names)}",
+                max_operations=max_operations,
+                max_cpu_s=None if max_operations is None else SCHEDULING_CPU_S,
+            )
         except (BudgetError, InputError) as error:
             self.remarks.append(_remark(error, next_rung))
             return None

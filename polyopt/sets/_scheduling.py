@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import islpy as isl
 
 from polyopt.errors import InputError
+from polyopt.sets._budget import operation_budget
+from polyopt.sets._child import run_in_child
 from polyopt.sets._convert import pw_aff_to_affine
 from polyopt.sets._flow import union_of
 from polyopt.sets._map import Map
@@ -64,10 +66,14 @@ def compute_tree(
     proximity: Sequence[Map] = (),
     coincidence: Sequence[Map] = (),
     options: SchedulerOptions = SchedulerOptions(),
+    phase: str = "scheduling",
+    max_operations: int | None = None,
+    max_cpu_s: int | None = None,
 ) -> str:
     """The schedule tree (YAML text) that isl finds: validity kept, proximity short, coincidence zero where possible.
 
-    Raises InputError when isl finds none; a spent budget shows as BudgetError outside (see `operation_budget`).
+    max_operations, max_cpu_s: what it may take (None: any number), and `phase` is its name then.
+    Raises InputError when isl finds none, BudgetError when that does not suffice.
     """
     constraints = isl.ScheduleConstraints.on_domain(_union_set(domains))
     constraints = constraints.set_context(context.isl.params())
@@ -77,6 +83,15 @@ def compute_tree(
         constraints = constraints.set_proximity(union_of(proximity))
     if coincidence:
         constraints = constraints.set_coincidence(union_of(coincidence))
+
+    def work() -> str:
+        with operation_budget(phase, max_operations):
+            return _tree(constraints, options)
+
+    return work() if max_cpu_s is None else run_in_child(work, phase, cpu_s=max_cpu_s)
+
+
+def _tree(constraints: isl.ScheduleConstraints, options: SchedulerOptions) -> str:
     try:
         with _options(options):
             return str(constraints.compute_schedule().to_str())

@@ -9,7 +9,7 @@ import pytest
 
 from polyopt.errors import LegalityError, PluginError
 from polyopt.ir import Scop
-from polyopt.schedule import SCHEDULERS, ScheduleResult, check, compute_schedule
+from polyopt.schedule import SCHEDULERS, ScheduleResult, _schedulers, check, compute_schedule
 from tests.case_files import CASES, read_case
 from tests.unit.schedule._scops import program
 
@@ -138,3 +138,30 @@ def test_a_plug_in_that_is_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None
 def taps_of(scop: Scop, *, max_operations: int | None = None) -> str:
     """Takes what a scheduler takes and gives something else."""
     return f"{scop.name} {max_operations}"
+
+
+def test_what_isl_neither_ends_nor_counts_is_ended_and_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """isl's integer programs of this one never end, and count no operations (found by a random program)."""
+    monkeypatch.setattr(_schedulers, "SCHEDULING_CPU_S", 1)
+    scop = program(
+        "A[N, N] float32 inout; O[N, N] float32 inout",
+        (
+            "S",
+            "[c1, c2] : 1 - N <= c1 <= 0 and 1 - N <= c2 <= c1",
+            "[0, c1, c2]",
+            "O[-c2, -c1] = max(O[-c2, -c1], A[(-2*c1) % 3, -c2 if c2 > -2 else 1])",
+        ),
+        (
+            "R",
+            "[c1, i] : 0 <= i < N and 2*i < c1 < N + i",
+            "[1, c1, i]",
+            "O[i//2, max(c1 - i - 3, 0)] += O[c1 - i, i if i < 2 else 1]",
+        ),
+        params="N",
+        context="N = 7",
+        reassociate=True,
+    )
+    result = compute_schedule(scop, "isl")
+    assert result.rung != "full"
+    assert "took more than 1 s of processor time" in result.remarks[0].message
+    assert result.verdict.verdict == "legal"
