@@ -27,6 +27,7 @@ __all__ = [
     "TileSizeError",
     "UnsupportedError",
     "nearest",
+    "require_type",
 ]
 
 
@@ -160,6 +161,17 @@ class InternalError(PolyoptError):
 
     id = "internal"
     exit_status = 4
+
+
+def require_type(value: object, kind: type | tuple[type, ...], what: str, *, help: str) -> None:
+    """Raise InputError unless `value`, which is called `what`, is an instance of `kind`; text never is a sequence here.
+
+    >>> require_type({"N": 3}, dict, "at", help="write at={'N': 64}")
+    """
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    if not isinstance(value, kinds) or (isinstance(value, str) and str not in kinds):
+        shown = repr(value) if value is None or isinstance(value, str | int | float) else f"a {type(value).__name__}"
+        raise InputError(f"{what}: {shown} cannot be used", help=help)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

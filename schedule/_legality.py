@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from polyopt.errors import BudgetError, InternalError
+from polyopt.errors import BudgetError, InternalError, require_type
 from polyopt.ir import Scop
 from polyopt.schedule._dependences import KINDS, Dependence, Dependences, compute_dependences
 from polyopt.schedule._orders import NewOrder, ScheduleLike, fixed_scop, read_order
@@ -41,6 +41,7 @@ def check(
     0, that may not carry a dependence.  Spent budgets give the verdict unknown.  Raises InputError on an unreadable or
     incomplete schedule, an unknown size or dimension, and an ambiguous original order.
     """
+    require_type(scop, Scop, "program", help="give a Scop: po.load(FILE), po.from_function(KERNEL)")
     program = fixed_scop(scop, at)
     try:
         with operation_budget("reading the schedule", max_operations):

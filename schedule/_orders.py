@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 
-from polyopt.errors import InputError, nearest
+from polyopt.errors import InputError, nearest, require_type
 from polyopt.ir import Scop, Statement, whole_size
 from polyopt.schedule._named import check_arity, named_statement, refuse_missing
 from polyopt.schedule._touches import sizes_context
@@ -73,6 +74,7 @@ def fixed_scop(scop: Scop, at: Mapping[str, int] | None) -> Scop:
     """The program at the sizes `at`; InputError on an unknown name, a negative size or sizes outside the context."""
     if not at:
         return scop
+    require_type(at, Mapping, "at", help="write at={'N': 64}")
     for name, size in at.items():
         if name not in scop.params:
             raise InputError(
@@ -98,6 +100,12 @@ def read_order(scop: Scop, schedule: ScheduleLike, *, parallel: Sequence[int] = 
     Raises InputError when it cannot be read, names a statement that does not exist, gives an instance no order vector
     or several, or when an entry of `parallel` is not one of its dimensions.
     """
+    require_type(
+        schedule,
+        (str, ScheduleTree, Mapping),
+        "schedule",
+        help="give isl text such as '{ S[i] -> [i, 0] }', '@FILE' of a schedule tree, or {'S': [order vector]}",
+    )
     if isinstance(schedule, ScheduleTree):
         return _from_tree(scop, schedule, parallel)
     if not isinstance(schedule, str):
@@ -138,10 +146,11 @@ def _text_of(schedule: str) -> str:
 
 
 def _with_parallel(order: NewOrder, parallel: Sequence[int]) -> NewOrder:
+    require_type(parallel, Sequence, "parallel", help="write parallel=[0]")
     for dim in parallel:
-        if not 0 <= dim < order.length:
+        if isinstance(dim, bool) or not isinstance(dim, Integral) or not 0 <= dim < order.length:
             raise InputError(
-                f"dimension {dim} cannot be parallel: the schedule has {order.length} dimensions, counted from 0",
+                f"dimension {dim!r} cannot be parallel: the schedule has {order.length} dimensions, counted from 0",
                 help="name dimensions of the order vector, counted from 0",
                 id="parallel",
             )

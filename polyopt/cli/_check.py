@@ -42,7 +42,8 @@ def check(
 
 
 def _text(answer: dict[str, object]) -> str:
-    lines = [f"{answer['verdict']} ({answer['level']}): {answer['reason']}"]
+    sure = "" if answer["verdict"] == "unknown" else f" ({answer['level']})"
+    lines = [f"{answer['verdict']}{sure}: {answer['reason']}"]
     axioms = answer["axioms"]
     if isinstance(axioms, list) and axioms:
         lines.append(f"axioms: {', '.join(map(str, axioms))}")

@@ -10,7 +10,7 @@ from itertools import count
 from polyopt.errors import InputError, Location, UnsupportedError
 from polyopt.frontend._affine import parse_condition
 from polyopt.frontend._assignments import parse_assignment, with_reduction
-from polyopt.frontend._expressions import negated, parse_access, parse_value, reads_tensor
+from polyopt.frontend._expressions import negated, parse_access, parse_truth, parse_value, reads_tensor
 from polyopt.frontend._guards import assigned_names, both, is_single_assignment, otherwise
 from polyopt.frontend._names import Names, show
 from polyopt.frontend._nest import Nest, read_loop
@@ -66,6 +66,7 @@ class BodyReader:
             bare_scalars=True,
             modules=MODULES,
             unknown_help=SIZE_HELP,
+            truths=frozenset(d.name for d in declared if d.dtype == "bool"),
         )
 
     # -- statements ---------------------------------------------------------------------------------------------------
@@ -162,7 +163,7 @@ class BodyReader:
         then, other = (self.only_assignment(b, names) for b in (node.body, node.orelse))
         if then is None or other is None or then.target != other.target:
             return None
-        test = parse_value(node.test, names)
+        test = parse_truth(node.test, names)
         if then.combine is not None and then.combine == other.combine:
             return replace(then, value=Apply("select", (test, then.value, other.value)))
         return with_reduction(then.target, Apply("select", (test, then.full_value(), other.full_value())))
@@ -178,7 +179,7 @@ class BodyReader:
     def guard(self, node: ast.If, test: ast.expr, nest: Nest, positions: Iterator[int]) -> Expr:
         """The condition as a value; kept in a temporary when the branches change what it reads."""
         names = self.names(nest)
-        value = parse_value(test, names)
+        value = parse_truth(test, names)
         read = {a.tensor for a in accesses(value)}
         if is_single_assignment(node) or not read & assigned_names([*node.body, *node.orelse]):
             return value

@@ -23,7 +23,7 @@ from polyopt.frontend._names import (
 from polyopt.ir import Access, Apply, Cast, Const, Expr, Index, Indirect, Read, Subscript, Uninterpreted, dtype
 from polyopt.sets import Affine, affine, maximum, minimum, var
 
-__all__ = ["negated", "parse_access", "parse_value", "reads_tensor"]
+__all__ = ["negated", "parse_access", "parse_truth", "parse_value", "reads_tensor"]
 
 ARITHMETIC: dict[type[ast.operator], str] = {
     ast.Add: "+",
@@ -145,8 +145,7 @@ def parse_value(node: ast.expr, names: Names) -> Expr:
     if isinstance(node, ast.BinOp):
         return _binary(node, names)
     if isinstance(node, ast.BoolOp):
-        op = "and" if isinstance(node.op, ast.And) else "or"
-        return _fold(op, [parse_value(v, names) for v in node.values])
+        return _logic(node, names)
     if isinstance(node, ast.Compare):
         return _comparison_value(node, names)
     if isinstance(node, ast.IfExp):
@@ -156,6 +155,43 @@ def parse_value(node: ast.expr, names: Names) -> Expr:
     if isinstance(node, ast.Attribute) and is_module_attribute(node, names) and node.attr in ("inf", "nan"):
         return Const(float(node.attr))
     raise UnsupportedError(f"cannot read {show(node)}", help=why_not(node, names), where=names.locate(node))
+
+
+def parse_truth(node: ast.expr, names: Names) -> Expr:
+    """A condition: only whether the value is true counts."""
+    if isinstance(node, ast.BoolOp):
+        return _fold(_logical(node), [parse_truth(v, names) for v in node.values])
+    return parse_value(node, names)
+
+
+def _logical(node: ast.BoolOp) -> str:
+    return "and" if isinstance(node.op, ast.And) else "or"
+
+
+def _logic(node: ast.BoolOp, names: Names) -> Expr:
+    """`a and b` as Python means it: a truth value where all operands are, otherwise `b if a else a`."""
+    if all(_is_truth(v, names) for v in node.values):
+        return parse_truth(node, names)
+    op = _logical(node)
+    result = parse_value(node.values[-1], names)
+    for v in reversed(node.values[:-1]):
+        test, value = parse_truth(v, names), parse_value(v, names)
+        result = Apply("select", (test, result, value) if op == "and" else (test, value, result))
+    return result
+
+
+def _is_truth(node: ast.expr, names: Names) -> bool:
+    """Whether the value is always a truth value."""
+    if isinstance(node, ast.BoolOp):
+        return all(_is_truth(v, names) for v in node.values)
+    if isinstance(node, ast.IfExp):
+        return _is_truth(node.body, names) and _is_truth(node.orelse, names)
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.op, ast.Not)
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, bool)
+    tensor = node.value if isinstance(node, ast.Subscript) else node
+    return isinstance(node, ast.Compare) or (isinstance(tensor, ast.Name) and tensor.id in names.truths)
 
 
 def _literal(node: ast.Constant, names: Names) -> Expr:
@@ -207,9 +243,9 @@ def _condition_or_none(node: ast.expr, names: Names) -> Condition | None:
 
 
 def _unary(node: ast.UnaryOp, names: Names) -> Expr:
-    arg = parse_value(node.operand, names)
     if isinstance(node.op, ast.Not):
-        return Apply("not", (arg,))
+        return Apply("not", (parse_truth(node.operand, names),))
+    arg = parse_value(node.operand, names)
     if isinstance(node.op, ast.UAdd):
         return arg
     if isinstance(node.op, ast.Invert):
@@ -271,7 +307,7 @@ def _choice(node: ast.IfExp, names: Names) -> Expr:
         condition = _condition_or_none(node.test, names)
         if condition is not None:
             return _integer_value(choose(condition, a, b))
-    return Apply("select", (parse_value(node.test, names), then, other))
+    return Apply("select", (parse_truth(node.test, names), then, other))
 
 
 def _call(node: ast.Call, names: Names) -> Expr:

@@ -44,7 +44,7 @@ class Names:
 
     `ranks` maps a tensor to its number of subscripts.  With `bare_scalars` a name of rank 0 may be written without
     `[()]`; functions may be written as attributes of the modules named in `modules` (`math.exp`).
-    `unknown_help` says where unknown names could come from.
+    `truths` are the tensors of truth values.  `unknown_help` says where unknown names could come from.
     """
 
     iterators: tuple[str, ...]
@@ -54,6 +54,7 @@ class Names:
     bare_scalars: bool = False
     modules: frozenset[str] = frozenset()
     unknown_help: str = ""
+    truths: frozenset[str] = frozenset()
 
     def is_integer(self, name: str) -> bool:
         return name in self.iterators or name in self.params

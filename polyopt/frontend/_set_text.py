@@ -43,9 +43,10 @@ def read_domain(scalar: Scalar, statement: str, params: Sequence[str]) -> Set:
 
 def read_context(scalar: Scalar, params: Sequence[str]) -> Set:
     """Constraints on the params as a set without dimensions.  Raises InputError at the offending part."""
+    help = f"write constraints on the params ({', '.join(params) or 'none'}), for example 'N >= 1 and M = 2*N'"
     _forbid_braces(scalar)
     _check_words(scalar, (), params)
-    return _located(scalar, "context", lambda: context_set(scalar.text, params))
+    return _located(scalar, "context", lambda: context_set(scalar.text, params), help)
 
 
 def context_set(text: str, params: Sequence[str]) -> Set:
@@ -115,14 +116,14 @@ def _check_words(scalar: Scalar, iterators: Sequence[str], params: Sequence[str]
                 )
 
 
-def _located(scalar: Scalar, what: str, parse: Callable[[], Set]) -> Set:
+def _located(scalar: Scalar, what: str, parse: Callable[[], Set], help: str = HELP) -> Set:
     try:
         return parse()
     except InputError as error:
         product = PRODUCT.search(scalar.text)
         if product is None:
             raise InputError(
-                f"cannot read the {what} {scalar.text!r}", id="domain", help=HELP, where=scalar.where
+                f"cannot read the {what} {scalar.text!r}", id="domain", help=help, where=scalar.where
             ) from error
         raise NotAffineError(
             f"{product[0]} in the {what} is not affine",

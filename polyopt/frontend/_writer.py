@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 
+from polyopt.frontend._logic import with_explicit_truth
 from polyopt.ir import Apply, Assign, Cast, Const, Expr, Index, OpaqueCall, Read, Scop, Statement, Tensor, Uninterpreted
 
 __all__ = ["assignment_text", "expression_text", "write_scop"]
@@ -38,8 +40,9 @@ def write_scop(scop: Scop) -> str:
     lines += ["tensors:"] if scop.tensors else ["tensors: {}"]
     lines += [f"  {t.name}: {_tensor(t)}" for t in scop.tensors]
     lines += ["statements:"] if scop.statements else ["statements: []"]
+    truths = frozenset(t.name for t in scop.tensors if t.dtype == "bool")
     for s in scop.statements:
-        lines += _statement(s)
+        lines += _statement(s, truths)
     return "\n".join(lines) + "\n"
 
 
@@ -67,13 +70,14 @@ def _tensor(t: Tensor) -> str:
     return f"{{shape: [{shape}], dtype: {t.dtype}, role: {t.role}{init}}}"
 
 
-def _statement(s: Statement) -> list[str]:
+def _statement(s: Statement, truths: frozenset[str]) -> list[str]:
     lines = [f"  - name: {s.name}", f"    domain: {json.dumps(s.domain.text())}"]
     lines.append(f"    order: {json.dumps('[' + ', '.join(e.python() for e in s.order) + ']')}")
     if isinstance(s.body, OpaqueCall):
         read, write = ", ".join(s.body.may_read), ", ".join(s.body.may_write)
         return [*lines, f"    call: {{may_read: [{read}], may_write: [{write}]}}"]
-    return [*lines, f"    body: {json.dumps(assignment_text(s.body))}"]
+    body = replace(s.body, value=with_explicit_truth(s.body.value, truths))
+    return [*lines, f"    body: {json.dumps(assignment_text(body))}"]
 
 
 def _scalar(text: str) -> str:

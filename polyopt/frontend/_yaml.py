@@ -188,7 +188,8 @@ def _assign(
             help="write one assignment; give each its own entry",
             where=scalar.locate(found[1]) if found else scalar.where,
         )
-    names = Names(iterators, params, {t.name: len(t.shape) for t in tensors}, scalar.locate)
+    truths = frozenset(t.name for t in tensors if t.dtype == "bool")
+    names = Names(iterators, params, {t.name: len(t.shape) for t in tensors}, scalar.locate, truths=truths)
     places.bodies[statement] = (scalar, found[0], names)
     try:
         return parse_assignment(found[0], names)

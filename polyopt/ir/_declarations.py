@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from polyopt.errors import InputError, InternalError, Location, nearest
 from polyopt.ir._initial import parse_initial
+from polyopt.ir._whole import LARGEST_SIZE
 from polyopt.ir.dtypes import dtype
 from polyopt.ir.expr import Access
 from polyopt.ir.scop import ROLES, Scop, Tensor
@@ -107,8 +108,22 @@ def _extent(scop: Scop, places: Places, tensor: Tensor, extent: Affine) -> None:
             help="declare it in params",
             where=where,
         )
-    if extent.is_constant and extent.const >= 0:
+    if extent.is_constant and 0 <= extent.const < LARGEST_SIZE:
         return
+    if extent.is_constant and extent.const >= LARGEST_SIZE:
+        raise InputError(
+            f"tensor {tensor.name}: the size {extent.const} is too large",
+            id="shape",
+            help="use sizes below 2**31",
+            where=where,
+        )
+    if extent.is_constant and extent.const < 0:
+        raise InputError(
+            f"tensor {tensor.name}: the size {extent.const} is negative",
+            id="shape",
+            help="write how many cells there are in that dimension, 0 or more",
+            where=where,
+        )
     negative = _sizes_set(scop).constrain([Constraint(-extent - 1)])
     if negative.is_empty():
         return

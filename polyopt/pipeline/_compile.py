@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from polyopt.errors import InternalError, PluginError, PolyoptError
+from polyopt.errors import InternalError, PluginError, PolyoptError, require_type
 from polyopt.frontend import Kernel, from_function
 from polyopt.frontend.torch import TorchProgram
 from polyopt.ir import Scop, verify_scop
@@ -40,6 +40,9 @@ def compile(
     CapacityError and UnsupportedError when the program cannot be generated.
     """
     begin = time.perf_counter()
+    require_type(source, (Scop, Kernel, TorchProgram), "source", help="give a Scop, for example po.load(FILE)")
+    require_type(target, (str, Machine), "target", help="name a machine that `polyopt targets` lists")
+    require_type(at or {}, Mapping, "at", help="write at={'N': 64}")
     scop, arguments = _read(source)
     found = target if isinstance(target, Machine) else machine(target)
     for tensor in scop.tensors:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from polyopt.backend import general_kernels
@@ -18,7 +17,7 @@ from polyopt.ir.mapping import Sequential
 from polyopt.machine import Machine
 from polyopt.passes import Pass, Unit, pipeline_text
 from polyopt.pipeline._emit import emit
-from polyopt.pipeline._inputs import bind_inputs
+from polyopt.pipeline._inputs import as_array, bind_inputs
 from polyopt.pipeline._outcome import Outcome, Request, run_request, simulate_source
 from polyopt.pipeline._schedule import LoopSchedule, judge_schedule
 from polyopt.pipeline._verdicts import legality_verdict
@@ -163,7 +162,7 @@ class Compiled:
         keep_events: bool = False,
     ) -> Outcome:
         """Run once.  sizes: added to those of `at`; then those that the shapes of `inputs` determine."""
-        given = {**self.arguments.bound, **{n: np.asarray(a) for n, a in (inputs or {}).items()}}
+        given = {**self.arguments.bound, **{n: as_array(n, a) for n, a in (inputs or {}).items()}}
         wanted = {**self.at, **(sizes or {})}
         fixed, arrays = bind_inputs(self.source, wanted, given, seed, timing_only=timing_only)
         request = Request(
@@ -193,7 +192,7 @@ class Compiled:
         return tuple(t.name for t in self.source.tensors if t.name not in left)
 
     def _given(self, args: tuple[object, ...], arrays: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
-        found = {n: np.asarray(a) for n, a in {**self.arguments.bound, **arrays}.items()}
+        found = {**self.arguments.bound, **{n: as_array(n, a) for n, a in arrays.items()}}
         if not args:
             return found
         if self.arguments.by_position is None:

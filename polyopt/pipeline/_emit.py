@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from polyopt.backend import mapping_text, program_text
-from polyopt.errors import InputError, nearest
+from polyopt.errors import InputError, nearest, require_type
 from polyopt.frontend import write_scop
 from polyopt.passes import pipeline_text
 from polyopt.report import json_value, program_json
@@ -21,6 +21,7 @@ __all__ = ["EMITTED", "check_emit", "emit"]
 
 def check_emit(what: str) -> None:
     """Raise InputError, naming the nearest known one, unless `what` can be emitted."""
+    require_type(what, str, "emit", help=f"known: {', '.join(EMITTED)}")
     if what not in EMITTED:
         raise InputError(
             f"cannot emit {what!r}{nearest(what, EMITTED)}", help=f"known: {', '.join(EMITTED)}", id="emit"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from polyopt.errors import BudgetError, InputError, nearest
+from polyopt.frontend.torch import plain_array
 from polyopt.ir import Assign, Indirect, Scop, Tensor, access_chain, accesses
 from polyopt.pipeline._sizes import complete_sizes
 from polyopt.reference import index_range
 from polyopt.reference import inputs as generate_inputs
 
-__all__ = ["bind_inputs", "refuse_far_indices"]
+__all__ = ["as_array", "bind_inputs", "refuse_far_indices"]
 
 Array = npt.NDArray[Any]
 
@@ -48,6 +50,27 @@ def bind_inputs(
     _check_memory(scop, fixed, needed)
     arrays = generate_inputs(_without_inputs(scop, needed | set(given)), fixed, seed, given)
     return fixed, {n: _as_element(scop.tensor(n), a) for n, a in arrays.items()}
+
+
+def as_array(name: str, value: npt.ArrayLike) -> Array:
+    """What a user gives for the tensor `name`, as an array; PyTorch tensors too.
+
+    Raises InputError on None, text, rows of different lengths and masked cells.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return plain_array(value)
+    problem = ""
+    if value is None or isinstance(value, str | bytes | dict | set):
+        problem = f"is {value!r}"
+    elif np.ma.is_masked(value):
+        problem = "has masked cells, and a tensor has a value in every cell"
+    else:
+        try:
+            return np.asarray(value)
+        except (ValueError, TypeError) as error:
+            problem = f"is no array: {error}"
+    raise InputError(f"{name} {problem}", help=f"give {name} an array of numbers", id="inputs")
 
 
 def _as_element(tensor: Tensor, values: Array) -> Array:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import islpy as isl
 
-from polyopt.errors import InputError
+from polyopt.errors import InputError, NotAffineError
 from polyopt.sets._map import Map
 from polyopt.sets._set import Set
 
 __all__ = ["TreeNode", "parse_tree", "parse_union_map"]
+
+_PRODUCT = re.compile(r"[A-Za-z_]\w*'?\s*\*\s*[A-Za-z_]\w*|/\s*[A-Za-z_]\w*|%\s*[A-Za-z_]\w*")
+"""A product of two names, or a division by one."""
 
 _IN, _OUT, _SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set
 
@@ -26,6 +30,12 @@ def parse_union_map(text: str, params: Sequence[str]) -> tuple[Map, ...]:
     try:
         union = isl.UnionMap.read_from_str(isl.DEFAULT_CONTEXT, prefix + body)
     except isl.Error as error:
+        product = _PRODUCT.search(body)
+        if product is not None:
+            raise NotAffineError(
+                f"{product[0]} in the union map is not affine",
+                help="multiply, divide and take remainders by constants only",
+            ) from error
         raise InputError(
             f"cannot read the union map {body!r}{_where(error)}",
             help="write isl text such as '{ S[i] -> [floor(i/2), i]; T[j] -> [j, 0] }' "

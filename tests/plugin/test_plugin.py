@@ -80,5 +80,3 @@ def test_faults_name_the_distribution(installed: Path, tmp_path: Path, old: str,
     status, out, err = polyopt(tmp_path / "site", "compile", file, "--passes", "drop-ones,deps")
     assert (status, out) == (2, "")
     assert message in err
-
-

@@ -5,6 +5,6 @@ Importing this package does not import torch; `from_torch` does (extra `torch`).
 
 from __future__ import annotations
 
-from polyopt.frontend.torch._program import TorchProgram, from_exported, from_torch, known_operators
+from polyopt.frontend.torch._program import TorchProgram, from_exported, from_torch, known_operators, plain_array
 
-__all__ = ["TorchProgram", "from_exported", "from_torch", "known_operators"]
+__all__ = ["TorchProgram", "from_exported", "from_torch", "known_operators", "plain_array"]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
     from torch.utils._pytree import TreeSpec
 
-__all__ = ["TorchProgram", "from_exported", "from_torch", "known_operators"]
+__all__ = ["TorchProgram", "from_exported", "from_torch", "known_operators", "plain_array"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class TorchProgram:
 
     def _argument(self, name: str, value: object) -> Array:
         tensor = self.scop.tensor(name)
-        array = _array(value)
+        array = plain_array(value)
         if array.shape != tensor.sizes({}):
             raise InputError(
                 f"{name} has shape {array.shape}, expected {tensor.sizes({})}",
@@ -175,7 +175,8 @@ def _flatten(spec: TreeSpec, args: Sequence[object], kwargs: Mapping[str, object
     return list(flat)
 
 
-def _array(value: object) -> Array:
+def plain_array(value: object) -> Array:
+    """A tensor or anything else that NumPy takes, as an array (bfloat16 and float8 through ml_dtypes)."""
     import torch
 
     if isinstance(value, torch.Tensor):

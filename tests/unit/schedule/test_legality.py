@@ -232,7 +232,7 @@ def test_instances_apart_by_an_outer_loop_are_ordered_across_a_set_node() -> Non
     ("schedule", "message"),
     [
         ("{ S[i] -> [i", "cannot read the union map"),
-        ("{ S[i] -> [i * i] }", "cannot read the union map"),
+        ("{ S[i] -> [i * i] }", "i * i in the union map is not affine"),
         ("{ T[i] -> [i] }", "the schedule names 'T', which is no statement"),
         ("{ }", "the schedule says nothing about S"),
         ("{ S[i, j] -> [i] }", "gives S 2 iterators, it has 1: S[i]"),
