@@ -7,16 +7,16 @@ front of the instances and a lexicographic minimum (idea: isl manual, "Lexicogra
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from polyopt.errors import BudgetError, InternalError, require_type
 from polyopt.ir import Scop
-from polyopt.schedule._dependences import KINDS, Dependence, Dependences, compute_dependences
+from polyopt.schedule._dependences import FLOW, KINDS, Dependence, Dependences, compute_dependences
 from polyopt.schedule._orders import NewOrder, ScheduleLike, fixed_scop, read_order
-from polyopt.schedule._touches import EXACT, MAY, Touch
+from polyopt.schedule._touches import EXACT, MAY, Touch, touches, written_tensors
 from polyopt.schedule._verdict import ILLEGAL, LEGAL, UNKNOWN, Instance, Verdict, Witness
-from polyopt.sets import Map, PairPoint, Set, operation_budget, smallest_pair
+from polyopt.sets import Map, PairPoint, Set, operation_budget, repeated, smallest_pair
 
 __all__ = ["LEGALITY_OPERATIONS", "check", "judge"]
 
@@ -55,7 +55,7 @@ def check(
 
 def judge(scop: Scop, dependences: Dependences, order: NewOrder) -> Verdict:
     """The verdict on an order that was read for the same program and sizes as the dependences."""
-    violated = _violations(dependences, order)
+    violated = _violations(scop, dependences, order)
     certain = [v for v in violated if v.dependence.is_ordered and v.dependence.certain]
     if certain:
         witness = _witness(scop, dependences, certain)
@@ -75,21 +75,43 @@ class _Violation:
     pairs: Map
 
 
-def _violations(dependences: Dependences, order: NewOrder) -> list[_Violation]:
+def _violations(scop: Scop, dependences: Dependences, order: NewOrder) -> list[_Violation]:
     """Dependences that need no axiom to be ignored are left out."""
-    wrong: dict[tuple[str, str], tuple[Map, ...]] = {}
-    found: list[_Violation] = []
+    wrong: dict[tuple[str, str, bool], tuple[Map, ...]] = {}
+    found = list(_repeated(scop, order))
     for d in dependences:
         if d.axiom == "":
             continue
-        key = (d.source, d.sink)
+        key = (d.source, d.sink, d.kinds == (FLOW,))
         if key not in wrong:
-            wrong[key] = order.violated(*key)
+            wrong[key] = order.violated(d.source, d.sink, flow=key[2])
         for w in wrong[key]:
             pairs = d.relation.intersect(w)
             if not pairs.is_empty():
                 found.append(_Violation(d, pairs))
     return found
+
+
+def _repeated(scop: Scop, order: NewOrder) -> Iterator[_Violation]:
+    """Instances that run more than once and read what they wrote: the second time they find another value.
+
+    A minimum or maximum is the same the second time; of a call nothing is known.
+    """
+    for statement in scop.statements:
+        if order.of(statement.name).is_single_valued():
+            continue
+        own = list(touches(scop, statement, written_tensors(scop)))
+        again = repeated(order.of(statement.name))
+        for a, b in ((a, b) for a in own if a.writes for b in own if b.tensor == a.tensor):
+            if not b.reads and b.access is not None:
+                continue
+            if a is b and a.combine in ("min", "max"):
+                continue
+            pairs = a.relation.apply_range(b.relation.reverse()).intersect(again)
+            if not pairs.is_empty():
+                certain = MAY not in (a.access_class, b.access_class)
+                name = statement.name
+                yield _Violation(Dependence(name, name, (FLOW,), a.tensor, pairs, certain, None, a, b), pairs)
 
 
 def _witness(scop: Scop, dependences: Dependences, violated: Sequence[_Violation]) -> Witness:
@@ -136,11 +158,15 @@ def _cells(touch: Touch, sizes: Mapping[str, int], values: tuple[int, ...]) -> S
 def _why_illegal(order: NewOrder, witness: Witness) -> str:
     sizes = dict(witness.params)
     a, b = (_vector(order, i, sizes) for i in (witness.source, witness.sink))
-    if a == b:
+    if witness.source == witness.sink:
+        how = f"it runs at {list(a)} and again later, and reads what it wrote"
+    elif a == b:
         how = f"both come at {list(a)}"
     elif a > b:
         how = f"{list(a)} comes after {list(b)}"
     else:
+        if not order.orders_once():
+            return f"{witness}: some run of the first comes after a run of the second"
         dim = next(k for k in range(order.length) if a[k] != b[k])
         what = f"parallel dimension {dim}" if dim in order.parallel else f"the unordered dimension {dim} of a set node"
         how = f"{list(a)} and {list(b)} differ first in {what}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from polyopt.schedule._touches import sizes_context
 from polyopt.schedule._tree import ScheduleTree
 from polyopt.schedule._tree_build import read_tree
 from polyopt.schedule._tree_order import tree_maps
+from polyopt.schedule._tree_relations import CHANGING, relation_maps
 from polyopt.sets import (
     AffineLike,
     Map,
@@ -22,9 +23,11 @@ from polyopt.sets import (
     affine,
     carried_by,
     differ_first_at,
+    first_vectors,
     in_arity,
     not_before,
     pad_order,
+    parse_tree,
     parse_union_map,
     restrict_range,
     with_in_dims,
@@ -43,6 +46,7 @@ _TREE = re.compile(r"""\s*(#[^\n]*\n\s*)*\{?\s*["']?domain["']?\s*:""")
 class NewOrder:
     """An order vector for each instance, all `length` long, in the textual order of the statements.
 
+    An instance that an extension node repeats has several vectors.
     parallel: entries that may not carry a dependence.  unordered: an entry and the instances among which a difference
     that comes first in that entry says nothing (children of a `set` node).
     """
@@ -58,9 +62,19 @@ class NewOrder:
                 return order
         raise KeyError(statement)
 
-    def violated(self, source: str, sink: str) -> tuple[Map, ...]:
-        """The pairs, dependence source and sink, that this order does not keep; empty relations are left out."""
+    def orders_once(self) -> bool:
+        """Whether no instance has several vectors."""
+        return all(m.is_single_valued() for m in self.orders)
+
+    def violated(self, source: str, sink: str, *, flow: bool = False) -> tuple[Map, ...]:
+        """The pairs, dependence source and sink, that this order does not keep; empty relations are left out.
+
+        Every run of the source must come before every run of the sink; for a value alone (`flow`) its first run, since
+        the others write it once more.
+        """
         a, b = self.of(source), self.of(sink)
+        if flow and not a.is_single_valued():
+            a = first_vectors(a)
         wrong = [not_before(a, b), *(carried_by(a, b, dim) for dim in self.parallel)]
         for dim, instances in self.unordered:
             by_name = {s.name: s for s in instances}
@@ -113,7 +127,12 @@ def read_order(scop: Scop, schedule: ScheduleLike, *, parallel: Sequence[int] = 
     text = _text_of(schedule)
     if not _TREE.match(text):
         return _with_parallel(_from_maps(scop, parse_union_map(text, scop.params)), parallel)
-    return _from_tree(scop, read_tree(scop, text, coincident=False), parallel)
+    root = parse_tree(text)
+    if root.has(*CHANGING):
+        _refuse_parallel(parallel)
+        maps, unordered = relation_maps(scop, root)
+        return replace(_from_maps(scop, maps, repeats=True), unordered=unordered)
+    return _from_tree(scop, read_tree(scop, root, coincident=False), parallel)
 
 
 def _from_tree(scop: Scop, tree: ScheduleTree, parallel: Sequence[int]) -> NewOrder:
@@ -174,7 +193,7 @@ def _check_names(scop: Scop, names: Sequence[str] | Mapping[str, object]) -> Non
     refuse_missing(scop, names)
 
 
-def _from_maps(scop: Scop, maps: Sequence[Map]) -> NewOrder:
+def _from_maps(scop: Scop, maps: Sequence[Map], *, repeats: bool = False) -> NewOrder:
     _check_names(scop, [m.in_name for m in maps])
     for name in dict.fromkeys(p for m in maps for p in m.params):
         if name not in scop.params:
@@ -192,11 +211,14 @@ def _from_maps(scop: Scop, maps: Sequence[Map]) -> NewOrder:
             )
     length = max((m.out_arity for m in maps), default=0)
     own = [[m for m in maps if m.in_name == s.name] for s in scop.statements]
-    return NewOrder(tuple(_statement_order(scop, *p, length) for p in zip(scop.statements, own, strict=True)), length)
+    pairs = zip(scop.statements, own, strict=True)
+    return NewOrder(tuple(_statement_order(scop, *p, length, repeats=repeats) for p in pairs), length)
 
 
-def _statement_order(scop: Scop, statement: Statement, maps: Sequence[Map], length: int) -> Map:
-    """The padded order of one statement, restricted to its instances; checks that each has exactly one vector."""
+def _statement_order(scop: Scop, statement: Statement, maps: Sequence[Map], length: int, *, repeats: bool) -> Map:
+    """The padded order of one statement, restricted to its instances; checks that each has exactly one vector (with
+    `repeats` at least one).
+    """
     domain = statement.domain.intersect_params(sizes_context(scop))
     dims = statement.iterators
     for m in maps:
@@ -205,7 +227,7 @@ def _statement_order(scop: Scop, statement: Statement, maps: Sequence[Map], leng
     order = pieces[0]
     for piece in pieces[1:]:
         order = order.union(piece)
-    if not order.is_single_valued():
+    if not repeats and not order.is_single_valued():
         raise InputError(
             f"the schedule gives an instance of {statement.name} several order vectors",
             help=f"use only {', '.join((*dims, *scop.params))} and numbers; any other name stands for every value",

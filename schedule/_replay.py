@@ -76,8 +76,19 @@ def replay(
     open_scop = replace(scop, tensors=tuple(replace(t, role="inout") for t in scop.tensors))
     given = inputs(open_scop, sizes, seed)
     old = _original_vectors(scop)
-    new = _judged_vectors(scop, read_order(fixed_scop(scop, sizes), schedule, parallel=parallel), old)
-    runs = [interpret(_probed(open_scop, v, witness), given, sizes, round_outputs=False) for v in (old, new)]
+    order = read_order(fixed_scop(scop, sizes), schedule, parallel=parallel)
+    if order.orders_once():
+        new_scop, new = open_scop, _judged_vectors(scop, order, old)
+        probe = _probe_place(scop, new, witness)
+    else:
+        new_scop, new = _repeating(open_scop, order, old)
+        probe = _repeated_place(order, old, witness)
+    runs = [
+        interpret(
+            _probed(open_scop, old, witness, _probe_place(scop, old, witness)), given, sizes, round_outputs=False
+        ),
+        interpret(_probed(new_scop, new, witness, probe), given, sizes, round_outputs=False),
+    ]
     return _compare(scop, witness, *runs)
 
 
@@ -110,6 +121,48 @@ def _judged_vectors(scop: Scop, order: NewOrder, old: Mapping[str, list[Affine]]
     return vectors
 
 
+def _repeating(scop: Scop, order: NewOrder, old: Mapping[str, list[Affine]]) -> tuple[Scop, dict[str, list[Affine]]]:
+    """The program with one more iterator for each entry of the order vectors: every run is an instance of its own."""
+    made: list[Statement] = []
+    vectors: dict[str, list[Affine]] = {}
+    for s in scop.statements:
+        entries = [_fresh(f"v{k}", (*s.iterators, *scop.params)) for k in range(order.length)]
+        runs = order.of(s.name).wrapped(s.iterators, entries).rename(name=s.name)
+        made.append(replace(s, domain=runs))
+        vectors[s.name] = [*map(affine, entries), *(-e for e in old[s.name])]
+    return replace(scop, statements=tuple(made)), vectors
+
+
+def _fresh(name: str, taken: Sequence[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _repeated_place(order: NewOrder, old: Mapping[str, list[Affine]], witness: Witness) -> tuple[tuple[int, ...], int]:
+    """Where the difference shows: the first run of a sink that finds nothing yet, the last run of a source that reads
+    too late and of an instance that finds its own result, after the last of two writes.
+    """
+    sizes = dict(witness.params)
+    first, last = zip(*(_runs(order, i, sizes) for i in (witness.source, witness.sink)), strict=True)
+    if witness.kind == OUTPUT:
+        at, instance, slot = max((last[0], witness.source, _AFTER), (last[1], witness.sink, _AFTER), key=lambda p: p[0])
+    elif witness.kind == FLOW and witness.source != witness.sink:
+        at, instance, slot = first[1], witness.sink, _BEFORE
+    else:
+        at, instance, slot = last[0], witness.source, _BEFORE
+    env = {**sizes, **dict(instance.at)}
+    return (*at, *(-e.evaluate(env) for e in old[instance.statement])), slot
+
+
+def _runs(order: NewOrder, instance: Instance, sizes: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The first and the last vector of an instance."""
+    relation = order.of(instance.statement).fix_params(sizes)
+    at = Set.universe(instance.statement, relation.in_dims).fix(dict(instance.at))
+    vectors = relation.intersect_domain(at).range([f"d{k}" for k in range(order.length)]).points()
+    return vectors[0], vectors[-1]
+
+
 def _unordered_dims(order: NewOrder, s: Statement) -> list[int]:
     """Entries that come from a `set` node through which every instance of the statement goes."""
     own = order.of(s.name).domain()
@@ -120,9 +173,11 @@ def _unordered_dims(order: NewOrder, s: Statement) -> list[int]:
     ]
 
 
-def _probed(scop: Scop, vectors: Mapping[str, list[Affine]], witness: Witness) -> Scop:
+def _probed(
+    scop: Scop, vectors: Mapping[str, list[Affine]], witness: Witness, place: tuple[tuple[int, ...], int]
+) -> Scop:
     """The program in the order of `vectors`, and one more statement that notes the value in the witness's cell."""
-    at, slot = _probe_place(scop, vectors, witness)
+    at, slot = place
     tensor = scop.tensor(witness.tensor)
     seen = Tensor(_SEEN, (), tensor.dtype, "output")
     copy = Assign(Access(_SEEN, ()), Read(Access(tensor.name, tuple(affine(c) for c in witness.cell))))

@@ -94,12 +94,13 @@ def _apart(member: Member, band: Band) -> Member:
     return replace(member, name=name)
 
 
-def read_tree(scop: Scop, text: str, *, coincident: bool = True) -> ScheduleTree:
-    """isl's YAML form of a schedule tree, for the statements of `scop` that it names, with the program's own iterators.
+def read_tree(scop: Scop, text: str | TreeNode, *, coincident: bool = True) -> ScheduleTree:
+    """isl's YAML form of a schedule tree (or what `parse_tree` made of it), for the statements of `scop` that it names,
+    with the program's own iterators.  Extension and expansion nodes are refused: only the judge takes those.
 
     coincident: whether the loops that the text marks so become parallel loops.  Raises InputError with what is wrong.
     """
-    root = parse_tree(text)
+    root = parse_tree(text) if isinstance(text, str) else text
     context = sizes_context(scop)
     sets = [_of_program(scop, s) for s in root.instances]
     domain = {s.name: s.intersect(scop.statement(s.name).domain.intersect_params(context)) for s in sets}
@@ -124,6 +125,11 @@ class _Reader:
             return Leaf()
         if node.kind == "mark":
             return Mark(node.name, self.node(node.children[0], reaching))
+        if node.kind in ("extension", "expansion"):
+            raise InputError(
+                f"the schedule tree has a node of kind {node.kind}, which changes the instances of the program",
+                help="give a tree of domain, context, filter, sequence, set, band and mark nodes",
+            )
         if node.kind == "band":
             return Band(tuple(self.members(node, reaching)), self.node(node.children[0], reaching))
         filters = tuple(self.filter(c, reaching) for c in node.children)

@@ -19,6 +19,15 @@ from polyopt.sets._order import (
 from polyopt.sets._scheduling import SchedulerOptions, compute_tree, function_exprs, sequence_trees, tree_of_orders
 from polyopt.sets._set import Set
 from polyopt.sets._union import TreeNode, parse_tree, parse_union_map
+from polyopt.sets._vectors import (
+    append_constant,
+    append_entries,
+    first_vectors,
+    insert_constants,
+    plain_in_dims,
+    repeated,
+    restrict_vectors,
+)
 from polyopt.sets.affine import (
     Affine,
     AffineLike,
@@ -50,13 +59,17 @@ __all__ = [
     "Set",
     "TreeNode",
     "affine",
+    "append_constant",
+    "append_entries",
     "before",
     "bound_below",
     "carried_by",
     "compute_tree",
     "differ_first_at",
+    "first_vectors",
     "function_exprs",
     "in_arity",
+    "insert_constants",
     "interval",
     "last_sources",
     "maximum",
@@ -66,7 +79,10 @@ __all__ = [
     "pad_order",
     "parse_tree",
     "parse_union_map",
+    "plain_in_dims",
+    "repeated",
     "restrict_range",
+    "restrict_vectors",
     "select",
     "sequence_trees",
     "simplify",

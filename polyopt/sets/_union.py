@@ -56,9 +56,10 @@ def _where(error: isl.Error) -> str:
 class TreeNode:
     """One node of a schedule tree as read.
 
-    kind: `domain`, `band`, `sequence`, `set`, `filter`, `mark` or `leaf`.  name: of a mark.  instances: of a domain or
-    filter, one set for each statement.  members: of a band, for each loop (statement -> instances to iteration, whether
-    it is marked coincident).
+    kind: `domain`, `band`, `sequence`, `set`, `filter`, `mark`, `extension`, `expansion` or `leaf`.  name: of a mark.
+    instances: of a domain or filter, one set for each statement.  members: of a band, for each loop (statement ->
+    instances to iteration, whether it is marked coincident).  relations: of an extension, the iterations of all bands
+    above -> instances that run there as well; of an expansion, instances -> the instances that run in their place.
     """
 
     kind: str
@@ -66,12 +67,17 @@ class TreeNode:
     name: str = ""
     instances: tuple[Set, ...] = ()
     members: tuple[tuple[Mapping[str, Map], bool], ...] = ()
+    relations: tuple[Map, ...] = ()
+
+    def has(self, *kinds: str) -> bool:
+        """Whether this node or one below is of one of the kinds."""
+        return self.kind in kinds or any(c.has(*kinds) for c in self.children)
 
 
 def parse_tree(text: str) -> TreeNode:
     """Read an isl schedule tree (its YAML form); context and guard nodes are left out.
 
-    Raises InputError with what is wrong, and on nodes that change the instances of the program.
+    Raises InputError with what is wrong.
     """
     try:
         root = isl.Schedule.read_from_str(isl.DEFAULT_CONTEXT, text).get_root()
@@ -100,10 +106,20 @@ def _node(node: isl.ScheduleNode) -> TreeNode:
         return TreeNode("band", below, members=tuple(_members(node)))
     if kind in (isl.schedule_node_type.sequence, isl.schedule_node_type.set):
         return TreeNode(kind.name, below)
+    if kind == isl.schedule_node_type.extension:
+        return TreeNode("extension", below, relations=_relations(node.extension_get_extension()))
+    if kind == isl.schedule_node_type.expansion:
+        return TreeNode("expansion", below, relations=_relations(node.expansion_get_expansion()))
     raise InputError(
-        f"the schedule tree has a node of kind {kind.name}, which changes the instances of the program",
-        help="give a tree of domain, context, filter, sequence, set, band and mark nodes",
+        f"the schedule tree has a node of kind {kind.name}",
+        help="give a tree of domain, context, filter, sequence, set, band, mark, extension and expansion nodes",
     )
+
+
+def _relations(union: isl.UnionMap) -> tuple[Map, ...]:
+    found: list[isl.Map] = []
+    union.foreach_map(found.append)
+    return tuple(sorted(map(Map, found), key=lambda m: (m.in_name, m.out_name)))
 
 
 def _members(band: isl.ScheduleNode) -> Iterator[tuple[Mapping[str, Map], bool]]:
