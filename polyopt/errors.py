@@ -125,9 +125,15 @@ class MissingExtraError(InputError):
 
 
 class LegalityError(PolyoptError):
-    """A transformation would violate a dependence."""
+    """A transformation would violate a dependence.  verdict: the judge's, with the witness, where there is one."""
 
     id = "illegal"
+
+    def __init__(
+        self, message: str, *, help: str = "", where: Location | None = None, id: str = "", verdict: object = None
+    ) -> None:
+        super().__init__(message, help=help, where=where, id=id)
+        self.verdict = verdict
 
 
 class CapacityError(PolyoptError):

@@ -1,5 +1,6 @@
 """Dependences, legality, schedulers and tree transformations (layer 4)."""
 
+from polyopt.schedule import transform
 from polyopt.schedule._absorb import Absorbed, absorb
 from polyopt.schedule._apply import apply_schedule, normalise
 from polyopt.schedule._components import FusionGroups, components, dependence_graph, fusion_groups, shared_depth
@@ -66,6 +67,7 @@ __all__ = [
     "replay",
     "shared_depth",
     "substitute_forward",
+    "transform",
     "tree_of_vectors",
     "tree_yaml",
 ]

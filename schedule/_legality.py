@@ -50,7 +50,7 @@ def check(
         with operation_budget("the legality check", max_operations):
             return judge(program, dependences, order)
     except BudgetError as error:
-        return Verdict(UNKNOWN, PROVED, error.message)
+        return Verdict(UNKNOWN, PROVED, error.message, spent=True)
 
 
 def judge(scop: Scop, dependences: Dependences, order: NewOrder) -> Verdict:

@@ -17,6 +17,7 @@ from polyopt.sets import Affine, Set
 __all__ = [
     "PARALLEL",
     "SEQUENTIAL",
+    "VECTOR",
     "Band",
     "Filter",
     "Leaf",
@@ -35,8 +36,8 @@ __all__ = [
     "node_at",
 ]
 
-SEQUENTIAL, PARALLEL = "sequential", "parallel"
-"""How the iterations of a loop run: in order | in any order."""
+SEQUENTIAL, PARALLEL, VECTOR = "sequential", "parallel", "vector"
+"""How the iterations of a loop run: in order | in any order | at the same time, as lanes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from polyopt.errors import InputError
 from polyopt.ir import Scop, Statement
 from polyopt.schedule._tree import (
-    PARALLEL,
+    SEQUENTIAL,
     Band,
     Filter,
     Leaf,
@@ -83,7 +83,7 @@ def _walk(node: Node, sets: tuple[Set, ...], vectors: _Vectors, unordered: list[
 def _through_band(band: Band, sets: tuple[Set, ...], vectors: _Vectors, unordered: list[_Unordered]) -> _Vectors:
     result = dict(vectors)
     for m in band.members:
-        if m.kind == PARALLEL:
+        if m.kind != SEQUENTIAL:
             unordered.append((_depth(sets, result), sets))
         known = dict(m.exprs)
         for s in sets:

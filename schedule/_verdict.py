@@ -60,6 +60,7 @@ class Verdict:
     """legal, illegal with a witness, or unknown with the access that blocks an answer.  True only when legal.
 
     level: how sure the answer is, also for illegal.  axioms: those without which the answer would be another one.
+    spent: unknown only because a budget was spent.
     """
 
     verdict: str
@@ -67,6 +68,7 @@ class Verdict:
     reason: str
     axioms: tuple[str, ...] = ()
     witness: Witness | None = None
+    spent: bool = False
 
     def __bool__(self) -> bool:
         return self.verdict == LEGAL
