@@ -140,6 +140,8 @@ def apply_tree(scop: Scop, tree: ScheduleTree) -> Scop:
         name = p.statement if k == 0 else _fresh(f"{p.statement}_{k}", names)
         names.add(name)
         vector = p.vector or (affine(0),)
+        if not Map.from_exprs(p.instances, "", vector).is_injective():  # no dependence orders these instances
+            vector = (*vector, *map(affine, statement.iterators))
         made.append(replace(statement, name=name, domain=p.instances.rename(name=name).coalesce(), order=vector))
     return replace(scop, statements=tuple(made))
 

@@ -22,6 +22,10 @@ def skew(scop: Scop, tree: ScheduleTree, loop: Loop, by: Loop, factor: int = 1) 
     if isinstance(factor, bool) or not isinstance(factor, int):
         raise InputError(f"the skewing factor is {factor!r}, expected a whole number", help="give an int")
     found, other = chain_of(tree, loop, by)
+    if (found.path, found.position) == (other.path, other.position):
+        raise InputError(
+            f"skewing {found.member.name}: by the loop itself", help="skew it by another loop", id="tree-path"
+        )
     added = dict(other.member.exprs)
     member = mapped(found.member, lambda s, e: e + added[s] * factor)
     changed = replaced(tree, found.path, with_members(found, (*found.outer, member, *found.inner)))

@@ -105,3 +105,11 @@ def test_a_band_is_found_by_the_name_of_its_loop() -> None:
         find_band(tree, "q")
     with pytest.raises(InputError, match="is a sequence, not a band"):
         find_band(tree, (0,))
+
+
+def test_instances_that_a_tree_leaves_open_run_in_some_order() -> None:
+    scop = program("A[N, N] float32 inout", ("S", "[i, j] : 0 <= i < N and 0 <= j < N", "[i, j]", "A[i, j] = 1.0"))
+    tree = ScheduleTree(original_tree(scop).domain, Band((Member("j", (("S", var("j")),)),)))
+    assert check(scop, tree)
+    (applied,) = apply_tree(scop, tree).statements
+    assert applied.order == (affine("j"), affine("i"), affine("j"))
