@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from polyopt.report import RunReport as RunReport
     from polyopt.schedule import Verdict as Verdict
     from polyopt.schedule import check as check
+    from polyopt.verify import certify as certify
 
     Tensor: ElementType
     float64: ElementType
@@ -58,6 +59,7 @@ _HOMES = {
     "TensorType": "polyopt.frontend",
     "TorchProgram": "polyopt.frontend.torch",
     "Verdict": "polyopt.schedule",
+    "certify": "polyopt.verify",
     "check": "polyopt.schedule",
     "compile": "polyopt.pipeline",
     "from_function": "polyopt.frontend",

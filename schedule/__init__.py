@@ -3,6 +3,7 @@
 from polyopt.schedule import transform
 from polyopt.schedule._absorb import Absorbed, absorb
 from polyopt.schedule._apply import apply_schedule, normalise
+from polyopt.schedule._certificate import CERTIFICATE_FORMAT, certificate_statement
 from polyopt.schedule._components import FusionGroups, components, dependence_graph, fusion_groups, shared_depth
 from polyopt.schedule._dependences import (
     Dependence,
@@ -11,8 +12,9 @@ from polyopt.schedule._dependences import (
     reduced_dependences,
 )
 from polyopt.schedule._distribute import Leaf, LoopTree, SequentialLoop, distribute, leaves
+from polyopt.schedule._integer_proof import GivenUp, Step, prove_empty
 from polyopt.schedule._legality import check
-from polyopt.schedule._orders import ScheduleLike
+from polyopt.schedule._orders import NewOrder, ScheduleLike, fixed_scop, read_order
 from polyopt.schedule._replay import Replay, replay
 from polyopt.schedule._schedulers import SCHEDULERS, ScheduleResult, compute_schedule
 from polyopt.schedule._substitute import substitute_forward
@@ -24,6 +26,7 @@ from polyopt.schedule._tree_text import outline, tree_yaml
 from polyopt.schedule._verdict import Instance, Verdict, Witness
 
 __all__ = [
+    "CERTIFICATE_FORMAT",
     "SCHEDULERS",
     "Absorbed",
     "Band",
@@ -31,17 +34,20 @@ __all__ = [
     "Dependences",
     "Filter",
     "FusionGroups",
+    "GivenUp",
     "Instance",
     "Leaf",
     "LoopTree",
     "Mark",
     "Member",
+    "NewOrder",
     "Replay",
     "ScheduleLike",
     "ScheduleResult",
     "ScheduleTree",
     "Sequence",
     "SequentialLoop",
+    "Step",
     "TreeLeaf",
     "Unordered",
     "Verdict",
@@ -50,6 +56,7 @@ __all__ = [
     "apply_schedule",
     "apply_tree",
     "bands",
+    "certificate_statement",
     "check",
     "components",
     "compute_dependences",
@@ -57,11 +64,14 @@ __all__ = [
     "dependence_graph",
     "distribute",
     "find_band",
+    "fixed_scop",
     "fusion_groups",
     "leaves",
     "normalise",
     "original_tree",
     "outline",
+    "prove_empty",
+    "read_order",
     "read_tree",
     "reduced_dependences",
     "replay",

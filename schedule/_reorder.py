@@ -7,10 +7,10 @@ import numpy as np
 from polyopt.ir import Apply, Cast, Const, DType, Expr, Index, Read, Scop, dtype
 from polyopt.schedule._touches import Touch
 
-__all__ = ["is_integral", "reorder_axiom"]
+__all__ = ["TRUTH_OPS", "is_integral", "reorder_axiom"]
 
 _INTEGRAL_OPS = ("+", "-", "*", "neg", "abs", "min", "max", "select", "floor")
-_TRUTH_OPS = ("<", "<=", ">", ">=", "==", "!=", "and", "or", "not")
+TRUTH_OPS = ("<", "<=", ">", ">=", "==", "!=", "and", "or", "not")
 
 
 def reorder_axiom(scop: Scop, a: Touch, b: Touch) -> str | None:
@@ -43,7 +43,7 @@ def fits(expr: Expr, element: DType, scop: Scop) -> bool:
         source = scop.tensor(expr.access.tensor).element if isinstance(expr, Read) else dtype(expr.dtype)
         return not source.is_float and low <= integer_range(source)[0] and integer_range(source)[1] <= high
     if isinstance(expr, Apply):
-        if expr.op in _TRUTH_OPS:
+        if expr.op in TRUTH_OPS:
             return low <= 0 and high >= 1
         args = expr.args[1:] if expr.op == "select" else expr.args
         return expr.op in ("min", "max", "select") and all(fits(a, element, scop) for a in args)
@@ -67,7 +67,7 @@ def is_integral(expr: Expr, scop: Scop) -> bool:
     if isinstance(expr, Cast):
         return not dtype(expr.dtype).is_float
     if isinstance(expr, Apply):
-        if expr.op in _TRUTH_OPS:
+        if expr.op in TRUTH_OPS:
             return True
         args = expr.args[1:] if expr.op == "select" else expr.args
         return expr.op in _INTEGRAL_OPS and all(is_integral(a, scop) for a in args)

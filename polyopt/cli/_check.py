@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 
 from polyopt.cli._options import at_option, json_option, load_source, parse_sizes, reassociate_option, source_argument
-from polyopt.cli._output import print_json
+from polyopt.cli._output import print_json, print_remarks, write_file
+from polyopt.errors import Diagnostic
+
+if TYPE_CHECKING:
+    from polyopt.ir import Scop
+    from polyopt.schedule import Verdict
 
 __all__ = ["check"]
 
@@ -18,10 +26,18 @@ STATUS = {"legal": 0, "illegal": 1, "unknown": 3}
 @click.option("--parallel", type=int, multiple=True, metavar="D", help="A dimension that may carry no dependence.")
 @at_option
 @click.option("--replay", is_flag=True, help="Run the witness in both orders and show the two values.")
+@click.option("--certificate", metavar="FILE", help="Write a certificate of a legal schedule that was checked.")
 @reassociate_option
 @json_option
 def check(
-    source: str, schedule: str, parallel: tuple[int, ...], at: str, replay: bool, reassociate: bool, as_json: bool
+    source: str,
+    schedule: str,
+    parallel: tuple[int, ...],
+    at: str,
+    replay: bool,
+    certificate: str | None,
+    reassociate: bool,
+    as_json: bool,
 ) -> int:
     """Judge a schedule of SOURCE: legal, illegal with the smallest witness, or unknown with the access that blocks."""
     from polyopt.schedule import check as judge
@@ -29,7 +45,10 @@ def check(
 
     scop = load_source(source, reassociate=reassociate)
     sizes = parse_sizes(at)
-    verdict = judge(scop, schedule, parallel=parallel, at=sizes or None)
+    if certificate is None:
+        verdict = judge(scop, schedule, parallel=parallel, at=sizes or None)
+    else:
+        verdict = _certified(scop, schedule, parallel, sizes, certificate)
     answer = verdict.to_json()
     if replay and verdict.witness is not None:
         replayed = replay_witness(scop, verdict, schedule, parallel=parallel)
@@ -39,6 +58,18 @@ def check(
     else:
         print(_text(answer))
     return STATUS[verdict.verdict]
+
+
+def _certified(scop: Scop, schedule: str, parallel: tuple[int, ...], sizes: dict[str, int], path: str) -> Verdict:
+    """The verdict; the certificate is written when the checker accepted it, and otherwise a remark says why not."""
+    from polyopt.verify import certify
+
+    found = certify(scop, schedule, parallel=parallel, at=sizes or None)
+    if found:
+        write_file(Path(path), found.text)
+    else:
+        print_remarks([Diagnostic("remark", "not-certified", found.why_not)])
+    return found.verdict
 
 
 def _text(answer: dict[str, object]) -> str:

@@ -11,6 +11,7 @@ import click
 
 from polyopt import __version__
 from polyopt.cli._bench import bench
+from polyopt.cli._certificate import verify_certificate
 from polyopt.cli._check import check
 from polyopt.cli._compile import compile_command
 from polyopt.cli._run import run
@@ -33,7 +34,7 @@ def cli() -> None:
     """
 
 
-for command in (run, check, compile_command, bench, targets):
+for command in (run, check, compile_command, bench, targets, verify_certificate):
     cli.add_command(command)
 
 

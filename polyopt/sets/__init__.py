@@ -16,7 +16,14 @@ from polyopt.sets._order import (
     smallest_pair,
     with_in_dims,
 )
-from polyopt.sets._scheduling import SchedulerOptions, compute_tree, function_exprs, sequence_trees, tree_of_orders
+from polyopt.sets._scheduling import (
+    SchedulerOptions,
+    compute_tree,
+    function_exprs,
+    function_pieces,
+    sequence_trees,
+    tree_of_orders,
+)
 from polyopt.sets._set import Set
 from polyopt.sets._union import TreeNode, parse_tree, parse_union_map
 from polyopt.sets._vectors import (
@@ -68,6 +75,7 @@ __all__ = [
     "differ_first_at",
     "first_vectors",
     "function_exprs",
+    "function_pieces",
     "in_arity",
     "insert_constants",
     "interval",

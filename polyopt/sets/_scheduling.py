@@ -11,13 +11,13 @@ import islpy as isl
 from polyopt.errors import InputError
 from polyopt.sets._budget import operation_budget
 from polyopt.sets._child import run_in_child
-from polyopt.sets._convert import pw_aff_to_affine
+from polyopt.sets._convert import aff_to_affine, constraint_to_affine, pw_aff_to_affine
 from polyopt.sets._flow import union_of
 from polyopt.sets._map import Map
 from polyopt.sets._set import Set
-from polyopt.sets.affine import Affine
+from polyopt.sets.affine import Affine, Constraint
 
-__all__ = ["SchedulerOptions", "compute_tree", "function_exprs", "sequence_trees", "tree_of_orders"]
+__all__ = ["SchedulerOptions", "compute_tree", "function_exprs", "function_pieces", "sequence_trees", "tree_of_orders"]
 
 _IN, _OUT = isl.dim_type.in_, isl.dim_type.out
 
@@ -137,3 +137,26 @@ def function_exprs(relation: Map, in_dims: Sequence[str]) -> tuple[Affine, ...]:
         raise InputError(f"{relation} is not a function", help="give every instance one value", id="not-a-function")
     function = isl.PwMultiAff.from_map(named).gist(named.domain()).coalesce()
     return tuple(pw_aff_to_affine(function.get_pw_aff(k)) for k in range(named.dim(_OUT)))
+
+
+def function_pieces(
+    relation: Map, in_dims: Sequence[str]
+) -> tuple[tuple[tuple[Constraint, ...], tuple[Affine, ...]], ...]:
+    """A single-valued relation as (where, outputs) pairs: expressions of its inputs (called `in_dims`) and parameters.
+
+    `where` says only what is not true of all inputs anyway.  An empty relation has no pieces.
+    """
+    named = relation.isl
+    for k, d in enumerate(in_dims):
+        named = named.set_dim_name(_IN, k, d)
+    if named.is_empty():
+        return ()
+    pieces: list[tuple[isl.Set, isl.MultiAff]] = []
+    function = isl.PwMultiAff.from_map(named).gist(named.domain()).coalesce()
+    function.foreach_piece(lambda where, outputs: pieces.append((where, outputs)))
+    found: list[tuple[tuple[Constraint, ...], tuple[Affine, ...]]] = []
+    for where, outputs in pieces:
+        exprs = tuple(aff_to_affine(outputs.get_aff(k)) for k in range(named.dim(_OUT)))
+        for part in where.compute_divs().get_basic_sets():
+            found.append((tuple(constraint_to_affine(c) for c in part.get_constraints()), exprs))
+    return tuple(found)
