@@ -1,4 +1,4 @@
-"""The command line (line 10): `polyopt run | check | compile | bench | targets`, as in the reference of commands."""
+"""The command line (line 10): `polyopt run | check | compile | explain | bench | targets`."""
 
 from polyopt.cli._main import invoke, main
 
