@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from polyopt.cli._options import at_option, json_option, load_source, parse_sizes, reassociate_option, source_argument
-from polyopt.cli._output import print_json, print_remarks, write_file
+from polyopt.cli._options import (
+    at_option,
+    json_option,
+    load_source,
+    output_path,
+    parse_sizes,
+    reassociate_option,
+    source_argument,
+)
+from polyopt.cli._output import print_json, print_remarks, write_file, writing
 from polyopt.errors import Diagnostic
 
 if TYPE_CHECKING:
@@ -27,6 +35,7 @@ STATUS = {"legal": 0, "illegal": 1, "unknown": 3}
 @at_option
 @click.option("--replay", is_flag=True, help="Run the witness in both orders and show the two values.")
 @click.option("--certificate", metavar="FILE", help="Write a certificate of a legal schedule that was checked.")
+@click.option("--plot", metavar="FILE.png", callback=output_path, help="Draw the violated dependence (.png or .svg).")
 @reassociate_option
 @json_option
 def check(
@@ -36,6 +45,7 @@ def check(
     at: str,
     replay: bool,
     certificate: str | None,
+    plot: Path | None,
     reassociate: bool,
     as_json: bool,
 ) -> int:
@@ -53,6 +63,8 @@ def check(
     if replay and verdict.witness is not None:
         replayed = replay_witness(scop, verdict, schedule, parallel=parallel)
         answer["replayed"] = replayed.to_json() if replayed is not None else None
+    if plot is not None:
+        _draw(plot, scop.at(sizes), schedule, verdict)
     if as_json:
         print_json(answer)
     else:
@@ -70,6 +82,18 @@ def _certified(scop: Scop, schedule: str, parallel: tuple[int, ...], sizes: dict
     else:
         print_remarks([Diagnostic("remark", "not-certified", found.why_not)])
     return found.verdict
+
+
+def _draw(path: Path, scop: Scop, schedule: str, verdict: Verdict) -> None:
+    """The violated dependence as a picture; a remark when there is none."""
+    from polyopt.explain import draw_witness
+
+    if verdict.witness is None:
+        message = f"nothing to draw: the schedule is {verdict.verdict}, no dependence is violated"
+        print_remarks([Diagnostic("remark", "plot", message)])
+        return
+    with writing(path) as temporary:
+        draw_witness(temporary, scop, verdict.witness, f"{scop.name}: illegal {schedule}")
 
 
 def _text(answer: dict[str, object]) -> str:

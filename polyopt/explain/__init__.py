@@ -10,6 +10,18 @@ schedules, and what forbids it is the smallest violated dependence.
 
 from polyopt.explain._explain import chosen_scop, explain, written_scop
 from polyopt.explain._finding import KINDS, Explanation, Finding
+from polyopt.explain._pictures import draw_findings, draw_witness, space_picture
 from polyopt.explain._text import explanation_text
 
-__all__ = ["KINDS", "Explanation", "Finding", "chosen_scop", "explain", "explanation_text", "written_scop"]
+__all__ = [
+    "KINDS",
+    "Explanation",
+    "Finding",
+    "chosen_scop",
+    "draw_findings",
+    "draw_witness",
+    "explain",
+    "explanation_text",
+    "space_picture",
+    "written_scop",
+]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from polyopt.schedule import Witness
 
@@ -66,9 +68,10 @@ class Explanation:
     def of(self, kind: str) -> tuple[Finding, ...]:
         return tuple(f for f in self.findings if f.kind == kind)
 
-    def to_json(self) -> dict[str, object]:
-        """The object that `polyopt explain --json` prints."""
-        found = [f.to_json() for f in self.findings]
+    def to_json(self, pictures: Mapping[Finding, Path] | None = None) -> dict[str, object]:
+        """The object that `polyopt explain --json` prints.  pictures: files to be named with their findings."""
+        drawn = pictures or {}
+        found = [f.to_json() | ({"picture": str(drawn[f])} if f in drawn else {}) for f in self.findings]
         return {"scop": self.scop, "target": self.target, "params": dict(self.at), "findings": found}
 
 

@@ -14,7 +14,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["RooflinePoint", "Span", "draw_roofline", "draw_run", "draw_timeline", "save_roofline"]
+__all__ = [
+    "COLOURS",
+    "RooflinePoint",
+    "Span",
+    "draw_roofline",
+    "draw_run",
+    "draw_timeline",
+    "new_figure",
+    "save_figure",
+    "save_roofline",
+]
 
 COLOURS = ("#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860", "#da8bc3", "#8c8c8c", "#ccb974", "#64b5cd")
 
@@ -45,20 +55,20 @@ def draw_run(path: Path, title: str, spans: Sequence[Span], point: RooflinePoint
 
     Raises MissingExtraError without matplotlib.
     """
-    figure = _figure(11.0, 8.5)
+    figure = new_figure(11.0, 8.5)
     upper, lower = figure.subplots(2, 1, height_ratios=(1, 1.2))
     figure.suptitle(title)
     draw_timeline(upper, spans)
     draw_roofline(lower, [point], machine)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def save_roofline(path: Path, title: str, points: Sequence[RooflinePoint], machine: Machine) -> None:
     """Write one picture with all points under the machine's roofs.  Raises MissingExtraError without matplotlib."""
-    figure = _figure(11.0, 7.0)
+    figure = new_figure(11.0, 7.0)
     figure.suptitle(title)
     draw_roofline(figure.subplots(), points, machine)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def draw_timeline(axes: Axes, spans: Sequence[Span]) -> None:
@@ -101,7 +111,7 @@ def draw_roofline(axes: Axes, points: Sequence[RooflinePoint], machine: Machine)
         axes.legend(loc="lower right")
 
 
-def _figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float) -> Figure:
     """A figure without any window system."""
     try:
         from matplotlib.figure import Figure
@@ -112,8 +122,13 @@ def _figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _save(figure: Figure, path: Path) -> None:
-    """The bytes depend on the figure alone: no date or version is written into the file."""
+def save_figure(figure: Figure, path: Path) -> None:
+    """The bytes depend on the figure alone: no date, version or random name is written into the file.
+
+    Raises InputError when the suffix of `path` names no format.
+    """
+    from matplotlib import rc_context
+
     suffix = path.suffix.lstrip(".").lower()
     known = figure.canvas.get_supported_filetypes()
     if suffix not in known:
@@ -121,4 +136,5 @@ def _save(figure: Figure, path: Path) -> None:
             f"cannot draw a picture {path.name!r}{nearest(suffix, known)}", help="end its name in .png, .svg or .pdf"
         )
     metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)
-    figure.savefig(path, dpi=120, metadata=metadata)
+    with rc_context({"svg.hashsalt": "polyopt"}):
+        figure.savefig(path, dpi=120, metadata=metadata)
