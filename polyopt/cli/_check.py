@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["check"]
 
+LONGEST_TITLE = 80
+"""Longer schedules are not shown above a picture."""
+
 STATUS = {"legal": 0, "illegal": 1, "unknown": 3}
 
 
@@ -93,7 +96,8 @@ def _draw(path: Path, scop: Scop, schedule: str, verdict: Verdict) -> None:
         print_remarks([Diagnostic("remark", "plot", message)])
         return
     with writing(path) as temporary:
-        draw_witness(temporary, scop, verdict.witness, f"{scop.name}: illegal {schedule}")
+        order = schedule if len(schedule) <= LONGEST_TITLE else "order"
+        draw_witness(temporary, scop, verdict.witness, f"{scop.name}: illegal {order}")
 
 
 def _text(answer: dict[str, object]) -> str:

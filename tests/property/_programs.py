@@ -108,6 +108,20 @@ def enumerate_verdict(
     return Answer("unknown" if perhaps else "legal")
 
 
+def conflicting_pairs(
+    scop: Scop, instances: Mapping[str, Sequence[tuple[int, ...]]], sizes: Mapping[str, int]
+) -> tuple[list[tuple[Event, Event]], list[tuple[Event, Event]]]:
+    """(pairs of instances, earlier first, that must keep their order, pairs that perhaps must)."""
+    sure: list[tuple[Event, Event]] = []
+    perhaps: list[tuple[Event, Event]] = []
+    events = _events(scop, instances, {s.name: s.order for s in scop.statements}, sizes)
+    for a, b in itertools.combinations(events, 2):
+        certain, uncertain = _conflicts(scop, a, b)
+        sure += [(a, b)] if certain else []
+        perhaps += [(a, b)] if uncertain and not certain else []
+    return sure, perhaps
+
+
 def _kept(a: tuple[int, ...], b: tuple[int, ...], parallel: Sequence[int]) -> bool:
     for k, (x, y) in enumerate(zip(a, b, strict=True)):
         if x != y:
@@ -164,10 +178,17 @@ def _uses(scop: Scop, s: Statement, env: Mapping[str, int]) -> list[Use]:
             for n in sorted(reads | writes)
         ]
     target, combine = s.body.target, s.body.combine
-    found = [Use(names.index(target.tensor), *_cells(scop, target, env), combine is not None, True, combine)]
+    own = None if _wraps(scop, s.body) else combine
+    found = [Use(names.index(target.tensor), *_cells(scop, target, env), combine is not None, True, own)]
     for access in (*access_chain(target)[1:], *value_accesses(s.body.value)):
         found.append(Use(names.index(access.tensor), *_cells(scop, access, env), True, False, None))
     return found
+
+
+def _wraps(scop: Scop, body: Assign) -> bool:
+    """Whether a sum that may not fit its integer type is combined by minimum or maximum: then the order matters."""
+    integral = scop.tensor(body.target.tensor).dtype == "int32"
+    return integral and body.combine in ("min", "max") and isinstance(body.value, Apply)
 
 
 def _anywhere(scop: Scop, name: str) -> frozenset[Cell]:
