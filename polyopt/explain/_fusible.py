@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 import networkx as nx
 
@@ -82,7 +83,7 @@ class Fusions:
         return tuple(n for n in near if n in found)
 
     def _shift(self, group: Sequence[str], common: int, depth: int) -> Shift:
-        """Delays of later statements that make the fused order legal; empty when there are none."""
+        """Delays of later statements, half a loop at most, that make the fused order legal; empty when none do."""
         shift: dict[str, tuple[int, ...]] = {}
         for n in group:
             edges = [e for e in self.edges.inside(common) if e.sink == n and e.source in shift]
@@ -91,7 +92,10 @@ class Fusions:
                 ahead = [(e.source, _ahead(e.pairs_inside(common), *e.loops[k])) for e in edges]
                 if any(steps is None for _, steps in ahead):
                     return {}
-                own = (*own, max([0, *(shift[source][k] + (steps or 0) for source, steps in ahead)]))
+                delay = max([0, *(shift[source][k] + (steps or 0) for source, steps in ahead)])
+                if 2 * delay > _trips(self.court, n, k):
+                    return {}
+                own = (*own, delay)
             shift[n] = own
         delayed = {n: s for n, s in shift.items() if any(s)}
         return delayed if delayed and self.court.judge(self._fused(group, depth, shift)) else {}
@@ -105,3 +109,14 @@ def _ahead(pairs: Set, source: str, sink: str) -> int | None:
         return None
     high = alone.bounds("ahead")[1]
     return high.const if high.is_constant else None
+
+
+def _trips(court: Court, name: str, k: int) -> float:
+    """Iterations of a statement's loop number `k`; infinite when its bounds depend on sizes or other loops."""
+    s = court.scop.statement(name)
+    domain = s.domain.intersect_params(court.scop.context)
+    loop = court.loops(name)[k]
+    if domain.is_empty() or not domain.is_bounded(loop):
+        return inf
+    low, high = domain.bounds(loop)
+    return high.const - low.const + 1 if low.is_constant and high.is_constant else inf

@@ -68,17 +68,17 @@ class Uses:
         """How the loop with this iterator runs for one statement."""
         for loop in self.sequential(statement):
             if dict(loop.iterators).get(statement) == iterator:
-                return Use(False, "runs in order, as a sequential loop")
+                return Use(False, "run in order, as a sequential loop")
         if self.mapping is None:
-            return Use(True, "is left parallel")
+            return Use(True, "left parallel")
         host = self.host(statement)
         if host is not None:
-            return Use(True, f"is part of the kernel of {host[0]}")
+            return Use(True, f"part of the kernel of {host[0]}")
         kernel = self.kernel(statement)
         if kernel is None:
-            return Use(True, "has no instance")
+            return Use(True, "no instance")
         if kernel.remark:
-            return Use(False, f"runs point by point on the general engine ({kernel.remark})")
+            return Use(False, f"run point by point on the general engine ({kernel.remark})")
         return Use(True, _in_kernel(kernel, iterator))
 
 

@@ -46,7 +46,7 @@ def test_a_sum_without_the_axiom_is_in_order() -> None:
     f = only(explained(replace(suite("matmul"), reassociate=False)), "parallel", "loop k of S1")
     assert (f.done, f.allowed) == (False, False)
     assert pair(f) == ("flow", "S1[0, 0, 0]", "S1[0, 0, 1]")
-    assert "at distance (0, 0, 1), M = 1, K = 2, N = 1; runs in order, as a sequential loop" in f.reason
+    assert "at distance (0, 0, 1), M = 1, K = 2, N = 1; run in order, as a sequential loop" in f.reason
 
 
 def test_time_is_not_parallel(jacobi: Explanation) -> None:
@@ -60,14 +60,14 @@ def test_a_loop_that_one_statement_runs_in_order() -> None:
     f = only(explained(suite("triangular-solve")), "parallel", "loop i of S0, S1 and S2")
     assert (f.done, f.allowed) == (False, False)
     assert pair(f) == ("flow", "S0[0, 0]", "S1[1, 0, 0]")
-    assert "S1 and S2: runs in order, as a sequential loop" in f.reason
+    assert "S1 and S2: run in order, as a sequential loop" in f.reason
 
 
 def test_what_no_instruction_covers_runs_point_by_point() -> None:
     text = STENCIL.replace("2.0*X[i]", "call(f, X[i])")
     f = only(explained(text, {"N": 8}), "parallel", "loop i of P")
     assert (f.done, f.allowed) == (False, True)
-    assert "runs point by point on the general engine" in f.reason
+    assert "run point by point on the general engine" in f.reason
 
 
 # -- tiling ---------------------------------------------------------------------------------------------------
@@ -132,6 +132,14 @@ def test_no_delay_helps_where_all_is_needed_first() -> None:
     f = only(explained(text), "fusion", "P and Q (B)")
     assert f.allowed is False
     assert "delaying" not in f.reason
+
+
+@pytest.mark.parametrize(("size", "helps"), [(4, False), (6, False), (7, True)])
+def test_a_delay_of_most_of_the_loop_is_no_fusion(size: int, helps: bool) -> None:
+    """Q has size - 3 iterations, of which at least half must run beside P's."""
+    f = only(explained(STENCIL, {"N": size}), "fusion", "P and Q (B)")
+    assert f.allowed is False
+    assert ("delaying Q by (2)" in f.reason) is helps
 
 
 def test_a_statement_between_that_has_no_loop() -> None:
@@ -236,7 +244,7 @@ def test_a_pipeline_without_a_mapping() -> None:
     found = explained(HEAT, passes="fix-sizes,substitute,normalise,deps,schedule")
     assert not found.of("copy")
     assert "the pipeline makes no mapping" in only(found, "tiling", "band (t, i) of S").reason
-    assert "is left parallel" in only(found, "parallel", "loop i of S").reason
+    assert "left parallel" in only(found, "parallel", "loop i of S").reason
     assert "the pipeline has no pass reschedule" in found.of("order")[0].reason
 
 
