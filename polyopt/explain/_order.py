@@ -35,7 +35,8 @@ def explain_order(compiled: Compiled, *, changed: bool) -> Finding:
         reason = f"{what}: none of them has to run in sequence, so that no other was tried"
         return Finding(ORDER, subject, False, reason, True)
     told = "; ".join(_estimates(compiled, step))
-    return Finding(ORDER, subject, changed, f"{what}, which the cost model expects to be fastest: {told}", True)
+    best = "which the cost model expects to be fastest" if changed else "which the cost model expects no other to beat"
+    return Finding(ORDER, subject, changed, f"{what}, {best}: {told}", True)
 
 
 def _estimates(compiled: Compiled, step: Reschedule) -> Iterator[str]:

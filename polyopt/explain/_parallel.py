@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from polyopt.explain._finding import PARALLEL, Finding
 from polyopt.explain._judge import Court
@@ -35,7 +36,7 @@ def explain_parallel(court: Court, uses: Uses | None) -> Iterator[Finding]:
 
 def _why(court: Court, node: LoopNode, verdict: Verdict) -> str:
     if verdict.witness is not None:
-        return f"it carries the {court.witness_text(verdict.witness)}"
+        return f"it carries the {court.witness_text(verdict.witness)}{_with_axiom(court, node)}"
     if verdict.verdict == "unknown":
         return f"not decided: {verdict.reason}"
     totals: dict[str, None] = {}
@@ -43,6 +44,15 @@ def _why(court: Court, node: LoopNode, verdict: Verdict) -> str:
         combined = COMBINED[d.source_touch.combine or "+"]
         totals[f"the {combined} into {d.tensor}, which may be reordered ({d.axiom or 'exact'})"] = None
     return f"it carries {' and '.join(totals)}" if totals else "no dependence crosses its iterations"
+
+
+def _with_axiom(court: Court, node: LoopNode) -> str:
+    """Says so when only the order of a float reduction, which may be given up on request, keeps the loop in order."""
+    if court.scop.reassociate:
+        return ""
+    granted = Court.of(replace(court.scop, reassociate=True))
+    verdict = granted.judge({n: court.original(n) for n in node.members}, parallel=[node.level])
+    return f"; with {' and '.join(verdict.axioms)} granted (--reassociate) it may be parallel" if verdict else ""
 
 
 def _use(node: LoopNode, uses: Uses | None) -> tuple[bool, str]:

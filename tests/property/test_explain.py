@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
+import polyopt as po
+from polyopt.errors import PolyoptError
+from polyopt.explain import chosen_scop, explain, explanation_text, space_picture, written_scop
 from polyopt.explain._edges import Edges
 from polyopt.explain._finding import Finding
 from polyopt.explain._fusible import Fusions
 from polyopt.explain._fusion import explain_fusion
 from polyopt.explain._judge import Court
-from polyopt.explain._nest import loop_nests, plain_scop
+from polyopt.explain._nest import loop_nests, loops_of, plain_scop
 from polyopt.explain._parallel import explain_parallel
 from polyopt.explain._tiling import explain_tiling
 from polyopt.ir import Scop
 from polyopt.sets import Affine, affine, var
 from tests.property._programs import LARGEST, Event, RandomProgram, conflicting_pairs, enumerate_verdict, programs
+from tests.property._runnable import runnable_programs
 
 Pairs = list[tuple[Event, Event]]
 
@@ -129,6 +134,26 @@ def test_shared_loops(case: Case) -> None:
                 assert case.has_witness(f, [p for p in case.sure if after(case, order, *p)])
             shifted = fused(case.court, scop, group, found.depth + 1, dict(found.shift))
             assert not found.shift or verdict(case, group, shifted) != "illegal"
+
+
+@settings(max_examples=25)
+@given(runnable_programs())
+def test_whatever_compiles_is_explained(scop: Scop) -> None:
+    """Text in 80 columns, JSON, and the picture of every witness."""
+    try:
+        compiled = po.compile(scop)
+    except PolyoptError:
+        reject()
+    found = explain(compiled)
+    assert max(map(len, explanation_text(found).splitlines())) <= 80
+    assert json.loads(json.dumps(found.to_json()))["findings"]
+    for f in found.findings:
+        if f.witness is not None:
+            shown = written_scop(compiled) if f.order == "written" else chosen_scop(compiled)
+            picture = space_picture(shown, f.witness, f.subject, {s.name: loops_of(s) for s in shown.statements})
+            places = {p for s in picture.statements for p in s.points}
+            (violated,) = (a for a in picture.arrows if a.violated)
+            assert {violated.source, violated.sink} <= places
 
 
 def fused(
