@@ -43,10 +43,10 @@ __all__ = [
 def default_pipeline() -> tuple[Pass, ...]:
     """Every pass of a compilation, in order."""
     return (
-        FixSizes(),
         Substitute(),
         Normalise(),
         Reschedule(),
+        FixSizes(),
         Deps(),
         Schedule(),
         Absorb(),

@@ -47,8 +47,9 @@ class Reschedule:
     """Choose the order of the instances.
 
     algorithm: a scheduler's name, or `auto`: the order as written when no loop of it is sequential, otherwise the one
-    of the installed schedulers whose mapping the cost model expects to be fastest.  max_operations: isl operations for
-    each scheduler; what it does not manage falls back to the order as written, with a remark.
+    of the installed schedulers whose mapping the cost model expects to be fastest.  Orders are found for all sizes,
+    which is easier than for given ones, and ranked at the given ones.  max_operations: isl operations for each
+    scheduler; what it does not manage falls back to the order as written, with a remark.
     """
 
     algorithm: str = "auto"
@@ -97,7 +98,8 @@ class Reschedule:
         if scheduler != ORIGINAL:
             result = compute_schedule(scop, scheduler, max_operations=self.max_operations)
             scop, remarks = apply_schedule(scop, result.mapping()), result.remarks
-        distributed, tree = distribute(scop, compute_dependences(scop))
+        fixed = scop.at(unit.at)
+        distributed, tree = distribute(fixed, compute_dependences(fixed))
         return _Candidate(scheduler, scop, distributed, tree, remarks)
 
 

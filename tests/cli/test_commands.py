@@ -228,7 +228,7 @@ def test_emitted_json_is_whole(call: Any) -> None:
     _, out, _ = call("compile", "heat.scop.yaml", "--emit", "json", "--at", "N=9")
     found = json.loads(out)
     assert found["at"] == {"N": 9}
-    assert found["pipeline"].startswith("fix-sizes,")
+    assert found["pipeline"].startswith("substitute,")
     assert found["program"]["body"]
 
 

@@ -51,7 +51,7 @@ def numpy_heat(A: np.ndarray, W: np.ndarray, steps: int) -> np.ndarray:
 
 def test_the_default_is_one_list_with_a_text() -> None:
     text = pipeline_text(default_pipeline())
-    assert text == "fix-sizes,substitute,normalise,reschedule,deps,schedule,absorb,map,program"
+    assert text == "substitute,normalise,reschedule,fix-sizes,deps,schedule,absorb,map,program"
     assert parse_pipeline(text, find_pass) == default_pipeline()
 
 
