@@ -28,6 +28,7 @@ run: $(CORE)
 
 test: lint layers types doctests
 	$(PYTEST) -m 'not slow'
+	$(BIN)/polyopt fuzz --seconds 60 --out build/fuzz-failures
 
 test-all: lint layers types doctests
 	$(PYTEST)

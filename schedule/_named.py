@@ -23,8 +23,8 @@ def named_statement(scop: Scop, name: str) -> Statement:
 
 
 def refuse_missing(scop: Scop, names: Collection[str]) -> None:
-    """Raise InputError unless every statement is in `names`."""
-    missing = [s.name for s in scop.statements if s.name not in names]
+    """Raise InputError unless every statement that has an instance is in `names`."""
+    missing = [s.name for s in scop.statements if s.name not in names and not s.domain.is_empty()]
     if missing:
         raise InputError(
             f"the schedule says nothing about {', '.join(missing)}", help="give every statement a vector", id="schedule"

@@ -223,6 +223,8 @@ def _statement_order(scop: Scop, statement: Statement, maps: Sequence[Map], leng
     dims = statement.iterators
     for m in maps:
         check_arity(statement, in_arity(m))
+    if not maps:  # no instance at any size: any vector will do
+        return Map.from_exprs(domain, "", [affine(0)] * length)
     pieces = [pad_order(with_in_dims(m, dims).intersect_domain(domain), length) for m in maps]
     order = pieces[0]
     for piece in pieces[1:]:

@@ -25,7 +25,7 @@ LINES: tuple[tuple[frozenset[str], ...], ...] = (
     (frozenset({"backend"}),),
     (frozenset({"simulator"}),),
     (frozenset({"verify"}), frozenset({"tune"})),
-    (frozenset({"pipeline", "report", "explain", "bench", "plugins", "cli"}),),
+    (frozenset({"pipeline", "report", "explain", "fuzz", "bench", "plugins", "cli"}),),
 )
 """A part imports the lines above its own and its own set, nothing else."""
 

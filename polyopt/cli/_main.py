@@ -15,6 +15,7 @@ from polyopt.cli._certificate import verify_certificate
 from polyopt.cli._check import check
 from polyopt.cli._compile import compile_command
 from polyopt.cli._explain import explain_command
+from polyopt.cli._fuzz import fuzz
 from polyopt.cli._run import run
 from polyopt.cli._targets import targets
 from polyopt.errors import BudgetError, PolyoptError
@@ -35,7 +36,7 @@ def cli() -> None:
     """
 
 
-for command in (run, check, compile_command, explain_command, bench, targets, verify_certificate):
+for command in (run, check, compile_command, explain_command, bench, targets, verify_certificate, fuzz):
     cli.add_command(command)
 
 

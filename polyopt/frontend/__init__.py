@@ -3,6 +3,7 @@
 from polyopt.frontend._annotations import ANNOTATIONS, ElementType, Tensor, TensorType
 from polyopt.frontend._kernel import Kernel, from_function, from_source, kernel
 from polyopt.frontend._load import FRONTENDS, load
+from polyopt.frontend._vector import read_vector
 from polyopt.frontend._writer import assignment_text, expression_text, write_scop
 from polyopt.frontend._yaml import read_scop
 
@@ -20,5 +21,6 @@ __all__ = [
     "kernel",
     "load",
     "read_scop",
+    "read_vector",
     "write_scop",
 ]

@@ -110,14 +110,12 @@ class Set:
         return bool(self.isl.dim_has_lower_bound(_SET, position) and self.isl.dim_has_upper_bound(_SET, position))
 
     def basic(self) -> list[list[Constraint]]:
-        """The set as a union of conjunctions."""
-        parts = self.isl.coalesce().compute_divs().get_basic_sets()
-        return [[constraint_to_affine(c) for c in b.get_constraints()] for b in parts]
+        """The set as a union of conjunctions, in an order of their own: isl's depends on what it did before."""
+        return _sorted_rows(self.isl.coalesce().compute_divs().get_basic_sets())
 
     def disjoint_basic(self) -> list[list[Constraint]]:
         """The set as a union of conjunctions that share no point."""
-        parts = self.isl.coalesce().compute_divs().make_disjoint().get_basic_sets()
-        return [[constraint_to_affine(c) for c in b.get_constraints()] for b in parts]
+        return _sorted_rows(self.isl.coalesce().compute_divs().make_disjoint().get_basic_sets())
 
     def bounds(self, dim: str, known: Iterable[str] = ()) -> tuple[Affine, Affine]:
         """Inclusive (lower, upper) of `dim` in terms of parameters and the dims in `known`; other dims are projected
@@ -302,6 +300,16 @@ class Set:
         if self._hash is None:
             self._hash = hash((self.name, self.dims))
         return self._hash
+
+
+def _sorted_rows(parts: Sequence[isl.BasicSet]) -> list[list[Constraint]]:
+    rows = [sorted((constraint_to_affine(c) for c in b.get_constraints()), key=_row_key) for b in parts]
+    return sorted(rows, key=lambda part: [_row_key(row) for row in part])
+
+
+def _row_key(row: Constraint) -> tuple[bool, str]:
+    """Equalities first."""
+    return not row.equality, row.expr.text()
 
 
 def _plain_rows(flat: isl.Set) -> list[Constraint] | None:
