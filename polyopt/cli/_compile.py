@@ -44,7 +44,7 @@ def compile_command(
     passes: str | None,
     verify_each: bool,
 ) -> int:
-    """Compile SOURCE and print WHAT: scop, deps, schedule, mapping, program, dot or json."""
+    """Compile SOURCE and print WHAT: scop, deps, schedule, mapping, program, c, dot or json."""
     from polyopt.pipeline import check_emit, compile
 
     check_emit(emit)

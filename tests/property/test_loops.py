@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,7 +41,7 @@ def wrong_at(made: LoopProgram, program: RandomProgram, vectors: dict[str, tuple
     return found
 
 
-def _vector(scop: Scop, vectors: dict[str, tuple[Affine, ...]], instance: Instance, size: int) -> Sequence[int]:
+def _vector(scop: Scop, vectors: dict[str, tuple[Affine, ...]], instance: Instance, size: int) -> list[int]:
     name, point = instance
     env = {"N": size, **dict(zip(scop.statement(name).iterators, point, strict=True))}
     length = max(len(v) for v in vectors.values())
