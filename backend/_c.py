@@ -141,7 +141,7 @@ class _Emitter:
         expr = substitute_expr(assign.full_value(), values)
         (node,) = promote((build_node(expr, self.tensors),), "float" if target.element.is_float else "int")
         cell = self.writer.cell(substitute_access(assign.target, values))
-        return f"{cell} = {self.writer.stored(node, target.dtype)};"
+        return f"{cell} = {self.writer.stored(node, target.dtype)};  /* {statement.name} */"
 
 
 def _outside(statement: Statement) -> Iterator[str]:
