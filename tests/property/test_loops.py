@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from polyopt.errors import InputError, LegalityError
+from polyopt.frontend import read_scop
 from polyopt.ir import LoopProgram, Scop
-from polyopt.schedule import generate_loops, tree_of_vectors
+from polyopt.schedule import bands, generate_loops, original_tree, tree_of_vectors, tree_yaml
 from polyopt.sets import Affine, For, loops
 from polyopt.verify import validate_loops
 from tests.property._programs import LARGEST, RandomProgram, programs, schedules
+from tests.property.test_transformations import STEPS
+from tests.unit.schedule.transform._programs import MATMUL, PIPELINE, STENCIL, TRIANGLE
 from tests.unit.verify._loop_faults import edited
 
 Instance = tuple[str, tuple[int, ...]]
@@ -102,3 +107,47 @@ def test_changed_bounds_are_judged_as_running_them_says(data: st.DataObject) -> 
         assert told["N"] > LARGEST
     else:
         assert verdict.level == "proved"
+
+
+@settings(max_examples=60)
+@given(st.sampled_from([MATMUL, STENCIL, PIPELINE, TRIANGLE]), st.data())
+def test_loops_of_transformed_trees_are_proved(scop: Scop, data: st.DataObject) -> None:
+    """Tiled, fused, skewed, unrolled, parallel, diamonds, ...: no kind of tree is beyond the validator."""
+    tree = original_tree(scop)
+    for step in data.draw(st.lists(st.sampled_from(STEPS), min_size=1, max_size=4)):
+        with contextlib.suppress(LegalityError, InputError):
+            tree = step(scop, tree, data) if any(True for _ in bands(tree)) else tree
+    made = generate_loops(scop, tree)
+    assert validate_loops(scop, tree, made).level == "proved"
+    text = generate_loops(scop, tree_yaml(tree))
+    assert validate_loops(scop, tree, text).level == "proved"
+
+
+MAPS = (
+    "{ S[i, j] -> [i + j, i] }",
+    "{ S[i, j] -> [-j, i mod 3, i] }",
+    "{ S[i, j] -> [i, j] : i < 3; S[i, j] -> [i, -j] : i >= 3 }",
+    "{ S[i, j] -> [floor((i + 2j)/3), (i + j) mod 2, j, i] }",
+    "{ S[i, j] -> [N - i, 2j - (j mod 2)] }",
+    "{ S[i, j] -> [0, j] : (i + j) mod 2 = 0; S[i, j] -> [1, i] : (i + j) mod 2 = 1 }",
+    "{ S[i, j] -> [max(i, j), i - j] }",
+)
+
+
+@settings(max_examples=40)
+@given(
+    st.sampled_from(MAPS), st.sampled_from(["0 <= i < N and 0 <= j <= i", "0 <= i < N and 0 <= j < N and i mod 2 = 0"])
+)
+def test_union_maps_in_pieces(schedule: str, domain: str) -> None:
+    scop = read_scop(f"""
+scop: pieces
+params: [N]
+tensors:
+  A: {{shape: [N, N], dtype: float32, role: inout}}
+statements:
+  - {{name: S, domain: "[i, j] : {domain}", order: "[i, j]", body: "A[i, j] = 0.0"}}
+""")
+    made = generate_loops(scop, schedule)
+    assert validate_loops(scop, schedule, made).level == "proved"
+    for size in range(6):
+        assert sorted(ran(made, scop, size)) == [("S", p) for p in scop.statement("S").domain.points({"N": size})]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -13,6 +14,8 @@ from polyopt.schedule import generate_loops
 from polyopt.sets import AnyOf, Block, Call, Constraint, For, If, LoopNode, affine, maximum, minimum, negation, var
 from polyopt.verify import PropertyVerdict, validate_loops
 from tests.unit.verify._loop_faults import SKEWED, STRIPS, TRIANGLE, Instance, Subject, edited, faults
+from tools.check_layers import read_imports
+from tools.link_tree import ROOT
 
 Break = Callable[[LoopProgram], LoopProgram]
 
@@ -238,3 +241,12 @@ def _renamed(scop: Scop) -> Scop:
     from polyopt.frontend import read_scop, write_scop
 
     return read_scop(write_scop(scop).replace("N", "__time0"))
+
+
+def test_the_validator_knows_no_generator() -> None:
+    """It shares the nodes, the sets and the reader of schedules with what makes loops, nothing else."""
+    for name in ("_loops", "_loop_reading", "_loop_scan"):
+        text = (ROOT / "polyopt" / "verify" / f"{name}.py").read_text("utf-8")
+        for found in read_imports(text, f"polyopt.verify.{name}", is_package=False):
+            assert found.target.removeprefix("polyopt.") not in ("schedule._loops", "sets._ast", "backend")
+        assert not re.search(r"generate_loops|loops_of_orders|loops_of_tree", text)
