@@ -13,7 +13,7 @@ from polyopt.sets import AllOf, Call, Condition, Constraint, For, If, LoopNode, 
 
 __all__ = ["MAX_SCANNED_INSTANCES", "LoopFault", "run_loops", "scan_loops"]
 
-MAX_SCANNED_INSTANCES = 20_000
+MAX_SCANNED_INSTANCES = 5_000
 """Sizes with more instances than these are left out."""
 
 _STEPS = (0, 1, 2, 3, 5, 9, 33)

@@ -40,7 +40,7 @@ from polyopt.verify._verdicts import PropertyVerdict
 
 __all__ = ["VALIDATION_OPERATIONS", "validate_loops"]
 
-VALIDATION_OPERATIONS = 200_000_000
+VALIDATION_OPERATIONS = 20_000_000
 """Operation budget of validating the loops of one program."""
 
 

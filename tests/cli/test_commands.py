@@ -241,6 +241,15 @@ def test_emitted_c_is_validated_and_for_the_given_sizes(call: Any, folder: Path)
     assert "c3 <= 7" in text
 
 
+def test_c_has_element_types_that_the_target_lacks(call: Any) -> None:
+    status, out, err = call("compile", "heat.scop.yaml", "--emit", "c", "--dtype", "float64")
+    assert (status, err) == (
+        0,
+        "remark[target-dtype]: target trn2 has no float64: its cost model chooses no order, the original one is kept\n",
+    )
+    assert "double *restrict A, const double *restrict W" in out
+
+
 def test_what_c_cannot_say_is_refused(call: Any) -> None:
     status, out, err = call("compile", "heat.scop.yaml", "--emit", "c", "--dtype", "bfloat16")
     assert (status, out) == (2, "")
