@@ -80,7 +80,7 @@ def loops_of_tree(
         raise InputError("cannot read the schedule tree", help="write isl's YAML form of a tree") from error
     bands = _Bands(members)
     marked = bands.mark(schedule.get_root(), 0).get_schedule()
-    depth = bands.depth + max((s.isl.dim(isl.dim_type.set) for s in domains or ()), default=4)
+    depth = bands.depth + max((s.isl.dim(isl.dim_type.set) for s in domains or ()), default=16)
     names = _iterator_names(depth, taken)
     build = _build(context, names)
     return _translated(lambda: build.node_from_schedule(marked), names, bands.found, taken)

@@ -30,7 +30,7 @@ from polyopt.sets import (
     with_in_dims,
 )
 
-__all__ = ["MalformedLoopsError", "ParallelLoop", "Site", "read_sites", "times_by_statement"]
+__all__ = ["MalformedLoopsError", "ParallelLoop", "Site", "read_sites", "refuse_malformed", "times_by_statement"]
 
 
 _TIME = "__time"
@@ -85,17 +85,30 @@ class _Place:
         return replace(self, time=(*self.time, affine(position)), path=(*self.path, position))
 
 
-def read_sites(scop: Scop, loops: LoopProgram, context: Set) -> tuple[Site, ...]:
-    """Every call of the loops, from top to bottom, for the sizes in `context`.
+def refuse_malformed(scop: Scop, loops: LoopProgram) -> None:
+    """Raises MalformedLoopsError when a statement, a number of arguments or a name is not what the program has."""
+    for place, call in _places(scop, loops):
+        statement = next((s for s in scop.statements if s.name == call.statement), None)
+        if statement is None:
+            raise MalformedLoopsError(f"they call {call.statement}, which {scop.name} does not have")
+        if len(call.arguments) != len(statement.iterators):
+            given, arity = len(call.arguments), len(statement.iterators)
+            raise MalformedLoopsError(f"they call {call.statement} with {given} arguments, it has {arity} iterators")
+        _refuse_unknown(scop, place, call)
 
-    Raises MalformedLoopsError when a statement, a number of arguments or a name is not what the program has.
-    """
+
+def read_sites(scop: Scop, loops: LoopProgram, context: Set) -> tuple[Site, ...]:
+    """Every call of the loops, which are not malformed, from top to bottom, for the sizes in `context`."""
+    found = list(_places(scop, loops))
+    length = max((len(place.time) for place, _ in found), default=0)
+    return tuple(_site(scop, place, call, context, max(length, 1)) for place, call in found)
+
+
+def _places(scop: Scop, loops: LoopProgram) -> Iterator[tuple[_Place, Call]]:
     prefix = _TIME
     while any(p.startswith(prefix) for p in scop.params):
         prefix += "_"
-    found = list(_walk(loops.root, _Place(prefix)))
-    length = max((len(place.time) for place, _ in found), default=0)
-    return tuple(_site(scop, place, call, context, max(length, 1)) for place, call in found)
+    return _walk(loops.root, _Place(prefix))
 
 
 def _walk(node: LoopNode, place: _Place) -> Iterator[tuple[_Place, Call]]:
@@ -136,28 +149,18 @@ def _read(condition: Condition, place: _Place) -> Condition:
 
 
 def _site(scop: Scop, place: _Place, call: Call, context: Set, length: int) -> Site:
-    statement = next((s for s in scop.statements if s.name == call.statement), None)
-    if statement is None:
-        raise MalformedLoopsError(f"they call {call.statement}, which {scop.name} does not have")
-    if len(call.arguments) != len(statement.iterators):
-        arity = len(statement.iterators)
-        raise MalformedLoopsError(
-            f"they call {call.statement} with {len(call.arguments)} arguments, it has {arity} iterators"
-        )
-    arguments = [place.read(a) for a in call.arguments]
-    _refuse_unknown(scop, place, arguments)
     inside = Set.universe("", place.dims, scop.params).intersect_params(context)
     for condition in place.conditions:
         inside = inside.intersect(_where(condition, place.dims, scop.params))
     times = Map.from_exprs(inside, "", place.time or (affine(0),))
-    instances = Map.from_exprs(inside, call.statement, arguments).reverse()
-    relation = with_in_dims(instances.apply_range(times), statement.iterators)
+    instances = Map.from_exprs(inside, call.statement, [place.read(a) for a in call.arguments]).reverse()
+    relation = with_in_dims(instances.apply_range(times), scop.statement(call.statement).iterators)
     return Site(call.statement, pad_order(relation, length), place.parallel)
 
 
-def _refuse_unknown(scop: Scop, place: _Place, arguments: Sequence[Affine]) -> None:
+def _refuse_unknown(scop: Scop, place: _Place, call: Call) -> None:
     known = {*place.dims, *scop.params}
-    used: list[Affine] = [*arguments, *(e for c in place.conditions for e in _exprs(c))]
+    used = [*map(place.read, call.arguments), *(e for c in place.conditions for e in _exprs(c))]
     for name in sorted({v for e in used for v in e.variables()} - known):
         raise MalformedLoopsError(f"they use {name} where it has no value")
 

@@ -34,7 +34,14 @@ from polyopt.sets import (
     var,
 )
 from polyopt.sets import loops as all_loops
-from polyopt.verify._loop_reading import MalformedLoopsError, ParallelLoop, Site, read_sites, times_by_statement
+from polyopt.verify._loop_reading import (
+    MalformedLoopsError,
+    ParallelLoop,
+    Site,
+    read_sites,
+    refuse_malformed,
+    times_by_statement,
+)
 from polyopt.verify._loop_scan import LoopFault, scan_loops
 from polyopt.verify._verdicts import PropertyVerdict
 
@@ -59,19 +66,21 @@ def validate_loops(
     proved, or refuted with the smallest example (smallest sizes, then the first in: outside, missing, twice, order,
     parallel).  When that takes more than `max_operations` or meets numbers that are too large, and for schedules that
     repeat instances, the loops are run at some small sizes instead: tested, and the reason says so.  unknown: a
-    data-dependent subscript decides whether a parallel loop carries a dependence.
+    data-dependent subscript decides whether a parallel loop carries a dependence, or no size is small enough to run.
     """
     program = fixed_scop(scop, at)
     context = bound_below(program.context, program.params)
     order = read_order(program, schedule, parallel=parallel)
+    try:
+        refuse_malformed(program, loops)
+    except MalformedLoopsError as error:
+        return PropertyVerdict("refuted", f"the loops are not those of {scop.name}: {error}", {"what": "malformed"})
     if not order.orders_once():
         return _tested(program, order, loops, "the schedule runs instances several times")
     try:
         with operation_budget("validating the loops", max_operations):
             sites = read_sites(program, loops, context)
             fault = _smallest_fault(program, order, sites, context)
-    except MalformedLoopsError as error:
-        return PropertyVerdict("refuted", f"the loops are not those of {scop.name}: {error}", {"what": "malformed"})
     except (BudgetError, NotAffineError) as error:
         return _tested(program, order, loops, error.message)
     if fault is not None:
@@ -88,10 +97,13 @@ def _tested(scop: Scop, order: NewOrder, loops: LoopProgram, why: str) -> Proper
     sizes, fault = scan_loops(scop, order, loops)
     if fault is not None:
         return _refuted(fault)
+    if not sizes:
+        return PropertyVerdict("unknown", f"not proved ({why}), and the smallest sizes have too many instances to run")
     ran = "; ".join(", ".join(f"{n} = {v}" for n, v in at.items()) for at in sizes)
+    at = f" at {ran}" if scop.params else ""
     marked = any(f.kind != "sequential" for f in all_loops(loops.root))
     left = "; whether its parallel loops carry dependences was not asked" if marked else ""
-    return PropertyVerdict("tested", f"not proved ({why}); held when run at {ran or 'no sizes'}{left}")
+    return PropertyVerdict("tested", f"not proved ({why}); held when run{at}{left}")
 
 
 def _smallest_fault(scop: Scop, order: NewOrder, sites: Sequence[Site], context: Set) -> LoopFault | None:

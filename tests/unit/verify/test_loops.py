@@ -11,7 +11,7 @@ import pytest
 from polyopt.errors import InputError
 from polyopt.ir import LoopProgram, Scop
 from polyopt.schedule import generate_loops
-from polyopt.sets import AnyOf, Block, Call, Constraint, For, If, LoopNode, affine, maximum, minimum, negation, var
+from polyopt.sets import AnyOf, Block, Call, Constraint, For, If, LoopNode, Set, affine, maximum, minimum, negation, var
 from polyopt.verify import PropertyVerdict, validate_loops
 from tests.unit.verify._loop_faults import SKEWED, STRIPS, TRIANGLE, Instance, Subject, edited, faults
 from tools.check_layers import read_imports
@@ -187,8 +187,19 @@ def test_tested_says_where_and_why() -> None:
 )
 def test_loops_of_something_else(change: Callable[[Call], Call], why: str) -> None:
     broken = call(0, change)(loops_of(TRIANGLE))
-    verdict = validate_loops(TRIANGLE.scop, TRIANGLE.schedule, broken)
-    assert (verdict.level, verdict.reason) == ("refuted", f"the loops are not those of triangle: {why}")
+    for budget in (None, 50):
+        verdict = validate_loops(TRIANGLE.scop, TRIANGLE.schedule, broken, max_operations=budget)
+        assert (verdict.level, verdict.reason) == ("refuted", f"the loops are not those of triangle: {why}")
+
+
+def test_nothing_is_tested_where_every_size_has_too_many_instances() -> None:
+    many = replace(STRIPS.scop, context=Set.parse("N >= 10000", params=["N"]))
+    verdict = validate_loops(many, STRIPS.schedule, loops_of(STRIPS), max_operations=50)
+    assert (verdict.level, verdict.reason) == (
+        "unknown",
+        "not proved (validating the loops took more than 50 operations), "
+        "and the smallest sizes have too many instances to run",
+    )
 
 
 def test_sizes_outside_of_the_context_do_not_matter() -> None:
