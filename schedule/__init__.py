@@ -14,6 +14,7 @@ from polyopt.schedule._dependences import (
 from polyopt.schedule._distribute import Leaf, LoopTree, SequentialLoop, distribute, leaves
 from polyopt.schedule._integer_proof import GivenUp, Step, prove_empty
 from polyopt.schedule._legality import check, judge
+from polyopt.schedule._loops import generate_loops
 from polyopt.schedule._orders import NewOrder, ScheduleLike, fixed_scop, read_order
 from polyopt.schedule._replay import Replay, replay
 from polyopt.schedule._schedulers import SCHEDULERS, ScheduleResult, compute_schedule
@@ -66,6 +67,7 @@ __all__ = [
     "find_band",
     "fixed_scop",
     "fusion_groups",
+    "generate_loops",
     "judge",
     "leaves",
     "normalise",

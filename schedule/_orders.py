@@ -33,7 +33,7 @@ from polyopt.sets import (
     with_in_dims,
 )
 
-__all__ = ["NewOrder", "ScheduleLike", "fixed_scop", "read_order"]
+__all__ = ["NewOrder", "ScheduleLike", "fixed_scop", "read_order", "tree_text"]
 
 ScheduleLike = str | ScheduleTree | Mapping[str, Sequence[AffineLike]]
 """isl union map text, `@file` or text of an isl schedule tree, a tree, or statement -> order vector."""
@@ -149,6 +149,12 @@ def _refuse_parallel(parallel: Sequence[int]) -> None:
             help="write the schedule as a union map, or mark the loop of the tree itself",
             id="parallel",
         )
+
+
+def tree_text(schedule: str) -> str | None:
+    """The text of an isl schedule tree, given as such or as `@FILE`; None when `schedule` is another form."""
+    text = _text_of(schedule)
+    return text if _TREE.match(text) else None
 
 
 def _text_of(schedule: str) -> str:

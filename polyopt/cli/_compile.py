@@ -44,12 +44,15 @@ def compile_command(
     passes: str | None,
     verify_each: bool,
 ) -> int:
-    """Compile SOURCE and print WHAT: scop, deps, schedule, mapping, program, dot or json."""
-    from polyopt.pipeline import check_emit, compile
+    """Compile SOURCE and print WHAT: scop, deps, schedule, mapping, program, c, dot or json."""
+    from polyopt.pipeline import check_emit, compile, compile_loops
 
     check_emit(emit)
     scop = load_source(source, dtype=dtype, reassociate=reassociate)
-    compiled = compile(scop, target, parse_sizes(at), passes, verify_each=verify_each)
+    if emit == "c" and passes is None:
+        compiled = compile_loops(scop, target, parse_sizes(at), verify_each=verify_each)
+    else:
+        compiled = compile(scop, target, parse_sizes(at), passes, verify_each=verify_each)
     text = compiled.emit(emit)
     print_remarks(compiled.remarks)
     if output is None:

@@ -29,6 +29,7 @@ from polyopt.ir.expr import (
     substitute_expr,
     walk,
 )
+from polyopt.ir.loops import LoopProgram, condition_text, loops_text
 from polyopt.ir.program import Buffer, Instr, Lane, Loop, Node, Program, View, Wait, instructions
 from polyopt.ir.scop import (
     COMBINES,
@@ -64,6 +65,7 @@ __all__ = [
     "Instr",
     "Lane",
     "Loop",
+    "LoopProgram",
     "Node",
     "OpaqueCall",
     "Origin",
@@ -83,9 +85,11 @@ __all__ = [
     "accesses",
     "check_name",
     "children",
+    "condition_text",
     "dtype",
     "expr_iterators",
     "instructions",
+    "loops_text",
     "map_accesses",
     "parse_initial",
     "rewrite",

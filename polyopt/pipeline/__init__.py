@@ -2,7 +2,7 @@
 
 from polyopt.pipeline._builtin import PASSES, Kernels, Map, default_pipeline, find_pass
 from polyopt.pipeline._changes import with_dtype, with_reassociation
-from polyopt.pipeline._compile import compile
+from polyopt.pipeline._compile import compile, compile_loops
 from polyopt.pipeline._compiled import Arguments, Compiled
 from polyopt.pipeline._emit import EMITTED, check_emit
 from polyopt.pipeline._outcome import Outcome, Request, run_request
@@ -24,6 +24,7 @@ __all__ = [
     "check_emit",
     "check_sizes",
     "compile",
+    "compile_loops",
     "complete_sizes",
     "default_pipeline",
     "find_pass",

@@ -37,6 +37,7 @@ __all__ = [
     "Substitute",
     "default_pipeline",
     "find_pass",
+    "loop_pipeline",
 ]
 
 
@@ -53,6 +54,12 @@ def default_pipeline() -> tuple[Pass, ...]:
         Map(),
         GenerateProgram(),
     )
+
+
+def loop_pipeline(*, costed: bool) -> tuple[Pass, ...]:
+    """The passes up to the order of the loops.  costed: whether the cost model of the machine chooses among orders."""
+    choice: tuple[Pass, ...] = (Reschedule(),) if costed else ()
+    return (Substitute(), Normalise(), *choice, FixSizes(), Deps(), Schedule())
 
 
 PASSES = Registry(

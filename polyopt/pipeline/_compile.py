@@ -6,18 +6,18 @@ import time
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from polyopt.errors import InternalError, PluginError, PolyoptError, require_type
+from polyopt.errors import Diagnostic, InternalError, PluginError, PolyoptError, require_type
 from polyopt.frontend import Kernel, from_function
 from polyopt.frontend.torch import TorchProgram
 from polyopt.ir import Scop, verify_scop
 from polyopt.machine import Machine, machine
 from polyopt.passes import Pass, Unit, parse_pipeline, run_passes
-from polyopt.pipeline._builtin import PASSES, default_pipeline, find_pass
+from polyopt.pipeline._builtin import PASSES, default_pipeline, find_pass, loop_pipeline
 from polyopt.pipeline._compiled import Arguments, Compiled
 from polyopt.pipeline._sizes import check_sizes
 from polyopt.registry import OWN
 
-__all__ = ["compile"]
+__all__ = ["compile", "compile_loops"]
 
 Source = Scop | Kernel | TorchProgram
 
@@ -41,16 +41,40 @@ def compile(
     """
     begin = time.perf_counter()
     require_type(source, (Scop, Kernel, TorchProgram), "source", help="give a Scop, for example po.load(FILE)")
-    require_type(target, (str, Machine), "target", help="name a machine that `polyopt targets` lists")
     require_type(at or {}, Mapping, "at", help="write at={'N': 64}")
     scop, arguments = _read(source)
-    found = target if isinstance(target, Machine) else machine(target)
+    found = _machine(target)
     for tensor in scop.tensors:
         found.require_dtype(tensor.dtype)
     chosen = _passes(passes)
     unit = Unit(scop, found, MappingProxyType(check_sizes(scop, at or {})))
     unit = run_passes(unit, chosen, _verify if verify_each else None)
     return Compiled(scop, unit, chosen, time.perf_counter() - begin, arguments)
+
+
+def compile_loops(
+    scop: Scop, target: str | Machine = "trn2", at: Mapping[str, int] | None = None, *, verify_each: bool = False
+) -> Compiled:
+    """As `compile`, but only up to the order of the loops, which needs no instructions: it can be emitted as C.
+
+    The cost model of `target` chooses among orders, unless the target lacks an element type of the program; then a
+    remark says so.
+    """
+    begin = time.perf_counter()
+    found = _machine(target)
+    foreign = sorted({t.dtype for t in scop.tensors} - set(found.dtypes))
+    chosen = loop_pipeline(costed=not foreign)
+    unit = Unit(scop, found, MappingProxyType(check_sizes(scop, at or {})))
+    unit = run_passes(unit, chosen, _verify if verify_each else None)
+    if foreign:
+        text = f"target {found.name} has no {', '.join(foreign)}: its cost model takes no part in choosing the order"
+        unit = unit.with_remarks([Diagnostic("remark", "target-dtype", text)])
+    return Compiled(scop, unit, chosen, time.perf_counter() - begin, Arguments(MappingProxyType({})))
+
+
+def _machine(target: str | Machine) -> Machine:
+    require_type(target, (str, Machine), "target", help="name a machine that `polyopt targets` lists")
+    return target if isinstance(target, Machine) else machine(target)
 
 
 def _read(source: Source) -> tuple[Scop, Arguments]:

@@ -112,7 +112,7 @@ class Compiled:
         return self.outcome.verdicts
 
     def emit(self, what: str) -> str:
-        """One level of the way as text: scop, deps, schedule, mapping, program, dot or json."""
+        """One level of the way as text: scop, deps, schedule, mapping, program, c, dot or json."""
         return emit(self, what)
 
     def run(self, *args: object, **arrays: npt.ArrayLike) -> dict[str, Array]:

@@ -6,12 +6,14 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from polyopt.backend import mapping_text, program_text
-from polyopt.errors import InputError, nearest, require_type
+from polyopt.backend import emit_c, mapping_text, program_text
+from polyopt.errors import InputError, InternalError, nearest, require_type
 from polyopt.frontend import write_scop
 from polyopt.passes import pipeline_text
+from polyopt.pipeline._schedule import order_vectors
 from polyopt.report import json_value, program_json
-from polyopt.schedule import Dependences, compute_dependences, fusion_groups
+from polyopt.schedule import Dependences, compute_dependences, fusion_groups, generate_loops
+from polyopt.verify import validate_loops
 
 if TYPE_CHECKING:
     from polyopt.pipeline._compiled import Compiled
@@ -81,6 +83,21 @@ def _program(compiled: Compiled) -> str:
     return program_text(compiled.program)
 
 
+def _c(compiled: Compiled) -> str:
+    """The loops of the schedule, read back and validated before anything is written."""
+    schedule = compiled.schedule
+    vectors, parallel = order_vectors(schedule)
+    at = compiled.at or None
+    loops = generate_loops(schedule.scop, vectors, parallel=parallel, at=at)
+    verdict = validate_loops(schedule.scop, vectors, loops, parallel=parallel, at=at)
+    if verdict.is_refuted:
+        raise InternalError(f"the loops of {schedule.scop.name} are wrong: {verdict.reason}")
+    given = f", given {' and '.join(verdict.axioms)}" if verdict.axioms else ""
+    context = schedule.scop.at(compiled.at).context.text().removeprefix("[]").strip(" :")
+    notes = [f"loops: {verdict.level}: {verdict.reason}{given}", f"sizes: {context or 'any'}"]
+    return emit_c(schedule.scop, loops, notes=notes)
+
+
 def _json(compiled: Compiled) -> str:
     everything = {
         "scop": write_scop(compiled.unit.scop),
@@ -103,6 +120,7 @@ EMITTED: Mapping[str, Callable[[Compiled], str]] = {
     "schedule": _schedule,
     "mapping": _mapping,
     "program": _program,
+    "c": _c,
     "dot": _dot,
     "json": _json,
 }

@@ -10,7 +10,7 @@ from polyopt.reference._evaluate import evaluate, run_program
 from polyopt.reference._expect import expected_seconds, most_instances
 from polyopt.reference._inputs import index_range, inputs
 from polyopt.reference._interpret import interpret
-from polyopt.reference._node import Node
+from polyopt.reference._node import Node, build_node, promote
 from polyopt.reference._scalar import Functions
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Value",
     "apply_float64",
     "apply_integer",
+    "build_node",
     "contract",
     "evaluate",
     "expected_seconds",
@@ -29,6 +30,7 @@ __all__ = [
     "inputs",
     "interpret",
     "most_instances",
+    "promote",
     "reduce_array",
     "run_program",
 ]

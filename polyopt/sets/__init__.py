@@ -1,7 +1,9 @@
 """Sets and relations addressed by dimension name, and quasi-affine expressions (the only importer of islpy)."""
 
+from polyopt.sets._ast import LoopMember, loops_of_orders, loops_of_tree
 from polyopt.sets._budget import operation_budget
 from polyopt.sets._flow import last_sources
+from polyopt.sets._loop_nodes import AllOf, AnyOf, Block, Call, Condition, For, If, LoopNode, calls, loops, negation
 from polyopt.sets._map import Map
 from polyopt.sets._order import (
     PairPoint,
@@ -55,10 +57,19 @@ from polyopt.sets.affine import (
 __all__ = [
     "Affine",
     "AffineLike",
+    "AllOf",
+    "AnyOf",
+    "Block",
+    "Call",
+    "Condition",
     "Constraint",
     "Extremum",
     "Floor",
+    "For",
+    "If",
     "Interval",
+    "LoopMember",
+    "LoopNode",
     "Map",
     "PairPoint",
     "SchedulerOptions",
@@ -70,6 +81,7 @@ __all__ = [
     "append_entries",
     "before",
     "bound_below",
+    "calls",
     "carried_by",
     "compute_tree",
     "differ_first_at",
@@ -80,8 +92,12 @@ __all__ = [
     "insert_constants",
     "interval",
     "last_sources",
+    "loops",
+    "loops_of_orders",
+    "loops_of_tree",
     "maximum",
     "minimum",
+    "negation",
     "not_before",
     "operation_budget",
     "pad_order",

@@ -3,6 +3,8 @@
 from polyopt.verify._certify import CERTIFIED, Certificate, certify, is_certificate_for
 from polyopt.verify._compare import Comparison, compare_values
 from polyopt.verify._exact import HasProgram, compare_exact
+from polyopt.verify._loop_scan import LoopFault
+from polyopt.verify._loops import VALIDATION_OPERATIONS, validate_loops
 from polyopt.verify._rounding import error_bounds, values_and_bounds
 from polyopt.verify._sampled import SAMPLES, bounds_that_say_something, is_useless, sampled_bounds
 from polyopt.verify._verdicts import LEVELS, PropertyVerdict
@@ -11,9 +13,11 @@ __all__ = [
     "CERTIFIED",
     "LEVELS",
     "SAMPLES",
+    "VALIDATION_OPERATIONS",
     "Certificate",
     "Comparison",
     "HasProgram",
+    "LoopFault",
     "PropertyVerdict",
     "bounds_that_say_something",
     "certify",
@@ -23,5 +27,6 @@ __all__ = [
     "is_certificate_for",
     "is_useless",
     "sampled_bounds",
+    "validate_loops",
     "values_and_bounds",
 ]

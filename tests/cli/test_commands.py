@@ -217,7 +217,7 @@ def test_compile_to_stdout_and_to_a_file(call: Any, folder: Path) -> None:
     assert (folder / "heat.txt").read_text() == out
 
 
-@pytest.mark.parametrize("what", ["scop", "deps", "schedule", "mapping", "program", "dot", "json"])
+@pytest.mark.parametrize("what", ["scop", "deps", "schedule", "mapping", "program", "c", "dot", "json"])
 def test_emit(call: Any, what: str) -> None:
     status, out, err = call("compile", "heat.scop.yaml", "--emit", what)
     assert (status, err) == (0, "")
@@ -230,6 +230,31 @@ def test_emitted_json_is_whole(call: Any) -> None:
     assert found["at"] == {"N": 9}
     assert found["pipeline"].startswith("substitute,")
     assert found["program"]["body"]
+
+
+def test_emitted_c_is_validated_and_for_the_given_sizes(call: Any, folder: Path) -> None:
+    status, printed, _ = call("compile", "heat.scop.yaml", "--emit", "c", "--at", "N=9", "-o", "heat.c")
+    assert (status, printed) == (0, "")
+    text = (folder / "heat.c").read_text()
+    assert "loops: proved: every instance runs once, in the order of the schedule" in text
+    assert "int heat(int64_t T, int64_t N, float *restrict A, const float *restrict W)" in text
+    assert "c3 <= 7" in text
+
+
+def test_c_has_element_types_that_the_target_lacks(call: Any) -> None:
+    status, out, err = call("compile", "heat.scop.yaml", "--emit", "c", "--dtype", "float64")
+    assert (status, err) == (
+        0,
+        "remark[target-dtype]: target trn2 has no float64: its cost model takes no part in choosing the order\n",
+    )
+    assert "double *restrict A, const double *restrict W" in out
+
+
+def test_what_c_cannot_say_is_refused(call: Any) -> None:
+    status, out, err = call("compile", "heat.scop.yaml", "--emit", "c", "--dtype", "bfloat16")
+    assert (status, out) == (2, "")
+    assert "error[c-dtype]: A has the element type bfloat16, which C does not have" in err
+    assert "help: use another element type" in err
 
 
 def test_parts_of_the_pipeline(call: Any) -> None:
