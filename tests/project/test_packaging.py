@@ -16,7 +16,7 @@ from tools.check_layers import read_imports
 from tools.link_tree import MAPPED, ROOT, make_link_tree, module_name, python_files
 
 CORE = ("click", "islpy", "ml_dtypes", "networkx", "numpy", "rich", "sympy", "yaml")
-EXTRAS = ("torch", "matplotlib", "optuna")
+EXTRAS = ("torch", "matplotlib", "optuna", "hypothesis")
 SOURCES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
 
 
