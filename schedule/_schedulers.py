@@ -42,6 +42,7 @@ __all__ = [
     "Scheduler",
     "compute_schedule",
     "schedule_feautrier",
+    "schedule_given",
     "schedule_isl",
     "schedule_original",
 ]
@@ -63,6 +64,9 @@ SERIAL_OPERATIONS = 5_000
 
 FULL, COMPONENTS, SERIAL, ORIGINAL = RUNGS = ("full", "components", "serial", "original")
 """A result has the lowest rung that any of its components needed."""
+
+GIVEN = "given"
+"""The rung of a user's own order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +111,13 @@ SCHEDULERS = Registry(
 def compute_schedule(
     scop: Scop, scheduler: str = "isl", *, max_operations: int | None = SCHEDULING_OPERATIONS
 ) -> ScheduleResult:
-    """The order that the scheduler called `scheduler` gives, judged here when it comes from a plug-in.
+    """The order that the scheduler called `scheduler` gives, judged here when it comes from a plug-in or a user.
 
-    Raises PluginError when there is no such scheduler, LegalityError when a plug-in's order violates a dependence.
+    A user's own order is given as `check` takes it: `@file` or text of a schedule tree, or union map text.  Raises
+    PluginError when there is no such scheduler, LegalityError when a plug-in's or a user's order violates a dependence.
     """
+    if scheduler.lstrip().startswith(("@", "{", "domain")):
+        return schedule_given(scop, scheduler)
     part = SCHEDULERS.load(scheduler)
     if not callable(part):
         raise PluginError(
@@ -138,6 +145,28 @@ def schedule_original(scop: Scop, *, max_operations: int | None = None) -> Sched
     """The order in which the program is written, textual position last."""
     del max_operations  # nothing is searched
     return _result(scop, _original_vectors(scop), "", ORIGINAL, ())
+
+
+def schedule_given(scop: Scop, schedule: str) -> ScheduleResult:
+    """A user's own order: `@file` or text of a schedule tree, or union map text.
+
+    Raises InputError when it cannot be read, LegalityError with the witness when it is not known to be legal.
+    """
+    verdict = check(scop, schedule)
+    if not verdict:
+        raise LegalityError(
+            f"the given order is {verdict.verdict}: {verdict.reason}",
+            help="keep the order of these two instances",
+            verdict=verdict,
+        )
+    order = read_order(scop, schedule)
+    vectors = {s.name: _vector_of(scop, order.of(s.name), s.name, order.length) for s in scop.statements}
+    given = tuple(vectors.items())
+    return ScheduleResult(given, tree_of_orders(order.orders) if given else "", GIVEN, (), verdict)
+
+
+def _vector_of(scop: Scop, order: Map, name: str, length: int) -> tuple[Affine, ...]:
+    return (affine(0),) * length if order.is_empty() else function_exprs(order, scop.statement(name).iterators)
 
 
 def schedule_isl(scop: Scop, *, max_operations: int | None = SCHEDULING_OPERATIONS) -> ScheduleResult:

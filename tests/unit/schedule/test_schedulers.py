@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
-from polyopt.errors import LegalityError, PluginError
+from polyopt.errors import InputError, LegalityError, PluginError
 from polyopt.ir import Scop
+from polyopt.pipeline import compile as compile_scop
 from polyopt.schedule import SCHEDULERS, ScheduleResult, _schedulers, check, compute_schedule
 from tests.case_files import CASES, read_case
 from tests.unit.schedule._scops import program
@@ -165,3 +167,27 @@ def test_what_isl_neither_ends_nor_counts_is_ended_and_falls_back(monkeypatch: p
     assert result.rung != "full"
     assert "took more than 1 s of processor time" in result.remarks[0].message
     assert result.verdict.verdict == "legal"
+
+
+def test_a_user_s_own_order_is_judged_and_taken(tmp_path: Path) -> None:
+    scop = program(
+        "A[2, N] float32 inout",
+        (
+            "S",
+            "[t, i] : 0 <= t < N and 1 <= i < N - 1",
+            "[t, i]",
+            "A[(t + 1) % 2, i] = A[t % 2, i - 1] + A[t % 2, i + 1]",
+        ),
+    )
+    given = compute_schedule(scop, "{ S[t, i] -> [t, t + i] }")
+    assert given.rung == "given"
+    assert [str(e) for e in given.vector("S")] == ["t", "i + t"]
+    path = tmp_path / "tree.yaml"
+    path.write_text(compute_schedule(scop, "isl").tree)
+    assert check(scop, compute_schedule(scop, f"@{path}").mapping())
+    with pytest.raises(LegalityError, match="the given order is illegal: flow dependence"):
+        compute_schedule(scop, "{ S[t, i] -> [-t, i] }")
+    with pytest.raises(InputError):
+        compute_schedule(scop, "@nowhere.yaml")
+    compiled = compile_scop(scop, at={"N": 9}, passes=f"reschedule{{algorithm=@{path}}},fix-sizes,deps,schedule")
+    assert compiled.schedule is not None
