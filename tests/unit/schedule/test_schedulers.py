@@ -185,7 +185,7 @@ def test_a_user_s_own_order_is_judged_and_taken(tmp_path: Path) -> None:
     path = tmp_path / "tree.yaml"
     path.write_text(compute_schedule(scop, "isl").tree)
     assert check(scop, compute_schedule(scop, f"@{path}").mapping())
-    with pytest.raises(LegalityError, match="the given order is illegal: flow dependence"):
+    with pytest.raises(LegalityError, match="the given order is illegal: output dependence"):
         compute_schedule(scop, "{ S[t, i] -> [-t, i] }")
     with pytest.raises(InputError):
         compute_schedule(scop, "@nowhere.yaml")
