@@ -9,7 +9,7 @@ import click
 
 from polyopt.cli._options import json_option
 from polyopt.cli._output import print_json, print_rich, progress_bar
-from polyopt.errors import InputError, MissingExtraError
+from polyopt.errors import InputError, MissingExtraError, nearest
 
 if TYPE_CHECKING:
     from polyopt.fuzz import Campaign
@@ -26,22 +26,39 @@ DEFAULT_COUNT = 100
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help=f"Programs to try ({DEFAULT_COUNT}).")
 @click.option("--seconds", type=click.FloatRange(min=0.0), metavar="S", help="Try programs for so long instead.")
 @click.option("--out", default="fuzz-failures", show_default=True, help="Folder for files that reproduce a failure.")
+@click.option("--only", metavar="ORACLE", multiple=True, help="Ask only this oracle (may be given several times).")
 @click.option("--replay", metavar="FILE", help="Try the one case in FILE again.")
 @json_option
-def fuzz(seed: int, count: int | None, seconds: float | None, out: str, replay: str | None, as_json: bool) -> int:
+def fuzz(
+    seed: int,
+    count: int | None,
+    seconds: float | None,
+    out: str,
+    only: tuple[str, ...],
+    replay: str | None,
+    as_json: bool,
+) -> int:
     """Try random programs and schedules: judge against enumeration, source against simulator, certificates, variants.
 
     Exit status 1 when some answer is wrong; each failure is made small and written to a file of its own.
     """
     try:
+        from polyopt.fuzz import ORACLES, run_campaign
         from polyopt.fuzz import replay as replay_case
-        from polyopt.fuzz import run_campaign
     except ModuleNotFoundError as error:
         if error.name != "hypothesis":
             raise
         raise MissingExtraError("polyopt fuzz needs hypothesis", help="pip install 'polyopt[fuzz]'") from error
+    for name in only:
+        if name not in ORACLES:
+            raise InputError(
+                f"there is no oracle {name!r}{nearest(name, ORACLES)}",
+                help=f"oracles: {', '.join(ORACLES)}",
+                id="usage",
+            )
+    oracles = {name: oracle for name, oracle in ORACLES.items() if not only or name in only}
     if replay is not None:
-        return _replayed(replay_case(Path(replay)), replay, as_json)
+        return _replayed(replay_case(Path(replay), oracles), replay, as_json)
     if count is not None and seconds is not None:
         raise InputError("both --count and --seconds are given", help="give one of them", id="usage")
     with progress_bar() as progress:
@@ -54,7 +71,7 @@ def fuzz(seed: int, count: int | None, seconds: float | None, out: str, replay: 
                 progress.step()
             done[0] = programs
 
-        found = run_campaign(seed, count=wanted, seconds=seconds, out=Path(out), step=step)
+        found = run_campaign(seed, count=wanted, seconds=seconds, out=Path(out), oracles=oracles, step=step)
     if as_json:
         print_json(found.to_json())
     else:

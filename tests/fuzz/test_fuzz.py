@@ -113,5 +113,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert set(FEATURES) <= set(answer["features"])
     assert not list(tmp_path.iterdir())
     assert invoke(["fuzz", "--count", "5", "--seconds", "5"]) == 2
-    assert invoke(["fuzz", "--replay", str(CORPUS[0])]) == 0
+    assert invoke(["fuzz", "--only", "jugde"]) == 2
+    assert "there is no oracle 'jugde'" in capsys.readouterr().err
+    assert invoke(["fuzz", "--replay", str(CORPUS[0]), "--only", "text"]) == 0
     assert "every answer is right" in capsys.readouterr().out
