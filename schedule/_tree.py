@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from polyopt.errors import InputError, nearest
+from polyopt.errors import InputError, nearest, require_type
 from polyopt.sets import Affine, Set
 
 __all__ = [
@@ -126,6 +126,8 @@ def children(node: Node) -> tuple[Node, ...]:
 
 def node_at(tree: ScheduleTree, path: Path) -> Node:
     """The node at `path`.  Raises InputError when there is none."""
+    require_type(tree, ScheduleTree, "tree", help="give a schedule tree, such as original_tree(scop)")
+    require_type(path, tuple, "path", help="give the positions of children from the root down, such as (0, 1)")
     node = tree.root
     for depth, k in enumerate(path):
         below = children(node)
@@ -160,6 +162,7 @@ def _bands(node: Node, path: Path) -> Iterator[tuple[Path, Band]]:
 
 def find_band(tree: ScheduleTree, where: Where) -> tuple[Path, Band]:
     """The band that `where` names.  Raises InputError when there is none, or more than one."""
+    require_type(tree, ScheduleTree, "tree", help="give a schedule tree, such as original_tree(scop)")
     if not isinstance(where, str):
         node = node_at(tree, where)
         if not isinstance(node, Band):

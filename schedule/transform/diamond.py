@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from polyopt.errors import LegalityError
+from polyopt.errors import InputError, LegalityError
 from polyopt.ir import Scop
 from polyopt.schedule._tree import PARALLEL, SEQUENTIAL, Band, Member, ScheduleTree
 from polyopt.schedule.transform._edit import Loop, chain_of, fresh_name, replaced, whole
@@ -29,6 +29,10 @@ def diamond(scop: Scop, tree: ScheduleTree, time: Loop, space: Loop, size: int) 
     Source: Bandishti, Pananilath and Bondhugula, "Tiling stencil computations to maximize parallelism", SC 2012.
     """
     steps, place = chain_of(tree, time, space)
+    if (steps.path, steps.position) == (place.path, place.position):
+        raise InputError(
+            f"the loops in time and in space are both {steps.member.name}", help="name two loops", id="tree-path"
+        )
     edge = whole("the size of a diamond", size)
     wave = fresh_name(tree, f"{steps.member.name}_w")
     across = fresh_name(tree, f"{place.member.name}_o", [wave])

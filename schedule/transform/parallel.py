@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Seq
 from dataclasses import replace
 
-from polyopt.errors import InputError
+from polyopt.errors import InputError, require_type
 from polyopt.ir import Scop
 from polyopt.schedule._tree import (
     PARALLEL,
@@ -39,6 +39,7 @@ def parallel(scop: Scop, tree: ScheduleTree, loops: Loop | Seq[Loop]) -> Schedul
 
     Raises LegalityError with the witness when one of them carries a dependence.
     """
+    require_type(loops, (str, Seq), "loops", help="name a loop, or give a list of loops")
     chosen = [loops] if isinstance(loops, str) or _is_path_and_name(loops) else list(loops)
     changed, names = tree, []
     for loop in chosen:

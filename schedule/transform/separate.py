@@ -85,9 +85,11 @@ def _partial(tree: ScheduleTree, path: Path, band: Band, tiled: _Tiled, sets: tu
     dims = [f"p{k}" for k in range(len(tiled))]
     position = {id(m): tiles[around + k] for k, m in enumerate(band.members)}
     spans: list[Set] = []
-    for s in sets:
+    for s in (s for s in sets if not s.is_empty()):
         exprs = [*outer_exprs(tree, path, s.name), *_exprs(band, s.name), *(dict(p.exprs)[s.name] for _, p, _ in tiled)]
         spans.append(time_of(s, exprs, [*tiles, *dims]))
+    if not spans:
+        raise InputError("no instance reaches these tiles", help="name tiles that run", id="tile-size")
     every = spans[0]
     for span in spans[1:]:
         every = every.union(span)

@@ -92,12 +92,14 @@ def _copies(sets: tuple[Set, ...], member: Member, below: Node, begin: int, end:
 def _range(found: LoopAt, sets: tuple[Set, ...]) -> tuple[int, int]:
     exprs = dict(found.member.exprs)
     lows, highs = [], []
-    for s in sets:
+    for s in (s for s in sets if not s.is_empty()):
         low, high = time_of(s, [exprs[s.name]], ["v"]).bounds("v")
         lows.append(low)
         highs.append(high)
     constant = [b.const for b in (*lows, *highs) if b.is_constant]
-    if len(constant) < len(lows) + len(highs) or not constant:
+    if not lows:
+        return 0, -1
+    if len(constant) < len(lows) + len(highs):
         raise InputError(
             f"the number of iterations of {found.member.name} depends on sizes",
             help="give a factor, or fix the sizes first",

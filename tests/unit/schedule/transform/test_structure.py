@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from polyopt.errors import InputError, LegalityError, PluginError, TileSizeError, UnsupportedError
@@ -9,6 +11,7 @@ from polyopt.schedule import bands, original_tree, outline
 from polyopt.schedule.transform import (
     auto,
     contract,
+    diamond,
     distribute_loop,
     expand,
     fuse,
@@ -21,6 +24,7 @@ from polyopt.schedule.transform import (
     skew,
     split_loop,
     tile,
+    unroll,
 )
 from tests.unit.schedule._scops import program
 from tests.unit.schedule.transform._programs import MATMUL, PIPELINE, STENCIL, TRIANGLE, holds, same_values
@@ -268,3 +272,35 @@ def test_auto() -> None:
     assert "parallel" in outline(auto(MATMUL).tree)
     with pytest.raises(PluginError, match="fastest"):
         auto(MATMUL, "fastest")
+
+
+NUMBER: Any = 3
+
+
+def test_statements_without_instances_do_not_count() -> None:
+    scop = program(
+        "A[N] float32 inout",
+        ("S", "[i] : 0 <= i < N and i < -1", "[i]", "A[i] = 1.0"),
+        ("R", "[i] : 0 <= i < 8", "[i]", "A[i] = A[i] + 1.0"),
+        context="N >= 8",
+    )
+    tree = original_tree(scop)
+    holds(scop, unroll(scop, tree, "i"), (8, 9))
+    tiled = tile(scop, tree, "i", {"i": 4})
+    holds(scop, separate(scop, tiled, "i_o"), (8, 9))
+    holds(scop, peel(scop, tree, "i", first=1, last=1), (8, 9))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda any_: tile(STENCIL, any_, "t", {"t": 2}), "tree: None cannot be used"),
+        (lambda any_: reorder(STENCIL, any_, (), [0]), "tree: None cannot be used"),
+        (lambda any_: tile(STENCIL, any_ or original_tree(STENCIL), NUMBER, {"t": 2}), "path: 3 cannot be used"),
+        (lambda any_: parallel(STENCIL, any_ or original_tree(STENCIL), NUMBER), "loops: 3 cannot be used"),
+        (lambda any_: diamond(STENCIL, any_ or original_tree(STENCIL), "t", "t", 3), "both t"),
+    ],
+)
+def test_arguments_of_a_wrong_kind(call: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call(None)
