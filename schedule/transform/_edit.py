@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -195,17 +195,12 @@ def sequence_of(parts: Seq[tuple[tuple[Set, ...], Node]], *, keep: bool = False)
 
     keep: a sequence even around a single part.
     """
-    filters = tuple(_filters(parts))
-    if len(filters) == 1 and not keep:
-        return filters[0].child
-    return Sequence(filters) if filters else Leaf()
-
-
-def _filters(parts: Seq[tuple[tuple[Set, ...], Node]]) -> Iterator[Filter]:
-    for sets, node in parts:
-        present = tuple(s.coalesce() for s in sets if not s.is_empty())
-        if present:
-            yield Filter(present, restricted(node, frozenset(s.name for s in present)))
+    present = [(tuple(s.coalesce() for s in sets if not s.is_empty()), node) for sets, node in parts]
+    running = [(sets, node) for sets, node in present if sets]
+    if len(running) == 1 and not keep:
+        return running[0][1]
+    filters = (Filter(sets, restricted(node, frozenset(s.name for s in sets))) for sets, node in running)
+    return Sequence(tuple(filters)) if running else Leaf()
 
 
 def restricted(node: Node, statements: frozenset[str]) -> Node:
