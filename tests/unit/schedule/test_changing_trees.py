@@ -108,7 +108,7 @@ def test_what_a_repeated_instance_writes_must_not_come_late() -> None:
 def test_a_call_does_not_run_twice() -> None:
     scop = program(
         "X[4] float32 inout; Y[4] float32 inout; Z[4] float32 inout",
-        ("c", "[j] : 0 <= j < 2", "[0, j]", "{may_read: [X], may_write: [Y]}"),
+        ("c", "[j] : 0 <= j < 1", "[0, j]", "{may_read: [X], may_write: [Y]}"),
         ("g", "[i] : 0 <= i < 2", "[1, i]", "Z[i] = Z[i] + 1.0"),
         params="",
     )
@@ -117,7 +117,7 @@ domain: "{ g[i] : 0 <= i < 2 }"
 child:
   schedule: "[{ g[i] -> [i] }]"
   child:
-    extension: "{ [t] -> c[j] : 0 <= j < 2 }"
+    extension: "{ [t] -> c[j] : 0 <= j < 1 }"
     child:
       sequence:
       - filter: "{ c[j] }"
@@ -153,3 +153,42 @@ def test_incomplete_trees(old: str, new: str, message: str) -> None:
 def test_an_expansion_that_forgets_a_group_is_refused() -> None:
     with pytest.raises(InputError, match="says nothing about"):
         check(stencil(), grouped().replace("K[k] -> f[k + 1];", "K[k] -> f[k + 1] : k >= 0;"))
+
+
+def test_every_run_counts_where_more_than_a_value_is_at_stake() -> None:
+    """A maximum may be taken twice, but not once more after something was added to it."""
+    scop = stencil("F[j] = max(F[j], X[j])", "F[i + 1] += G[i]")
+    verdict, _ = shown(scop, overlapped())
+    assert verdict.verdict == "illegal"
+    assert verdict.witness is not None
+    assert (verdict.witness.source.statement, verdict.witness.sink.statement) == ("f", "g")
+
+
+def test_children_of_a_set_node_run_in_any_order() -> None:
+    assert check(stencil(), overlapped()).verdict == "legal"
+    assert check(stencil(), overlapped().replace("sequence:", "set:")).verdict == "illegal"
+
+
+def test_an_extension_below_a_sequence() -> None:
+    """The positions of the sequences above stand between the iterations of the bands."""
+    tree = """
+domain: "[N] -> { g[i] : 0 <= i < N }"
+child:
+  sequence:
+  - filter: "[N] -> { g[i] : i < 4 }"
+  - filter: "[N] -> { g[i] : i >= 4 }"
+"""
+    below = """
+    child:
+      schedule: "[N] -> [{ g[i] -> [floor(i/4)] }]"
+      child:
+        extension: "[N] -> { [t] -> f[j] : 4t <= j <= 4t + 4 and 0 <= j <= N }"
+        child:
+          sequence:
+          - filter: "[N] -> { f[j] }"
+          - filter: "[N] -> { g[i] }"
+"""
+    first, second = tree.rstrip().rsplit("\n", 1)
+    assert check(stencil(), first + below + second + below).verdict == "legal"
+    late = below.replace('          - filter: "[N] -> { f[j] }"\n', "") + '          - filter: "[N] -> { f[j] }"\n'
+    assert check(stencil(), first + late + second + late).verdict == "illegal"

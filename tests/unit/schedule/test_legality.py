@@ -241,6 +241,7 @@ def test_instances_apart_by_an_outer_loop_are_ordered_across_a_set_node() -> Non
         ("{ S[i] -> [i] : i != 2 }", "no order vector to S[2] (N = 3)"),
         ("{ S[i] -> [i/2] }", "no order vector to S[1] (N = 2)"),
         ("{ S[i] -> R[i] }", "has the name 'R'"),
+        ("[Q] -> { S[i] -> [i + Q] }", "the schedule uses a size 'Q', which small does not have"),
         ("@missing.tree", "cannot read the schedule file 'missing.tree'"),
         ('domain: "{ S[i"', "cannot read the schedule tree"),
         ('domain: "{ S[i] : 0 <= i < 4 }"', "no order vector to S[4] (N = 5)"),
@@ -289,3 +290,46 @@ def test_a_budget_ends_in_the_answer_or_in_unknown(max_operations: int) -> None:
     scop = program("A[N] float32 inout", ("S", "[i] : 2 <= i < N", "[i]", "A[i] = A[i - 1] + A[i - 2]"))
     verdict = check(scop, "{ S[i] -> [floor(i/2), -i] }", max_operations=max_operations)
     assert verdict.verdict == "illegal" or f"took more than {max_operations} operations" in verdict.reason
+
+
+# -- combinations that may not change places --------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("tensors", "body"),
+    [
+        ("m[1] int8 inout; A[N] int32 input", "m[0] = max(m[0], A[i])"),  # what is combined may wrap
+        ("m[1] int8 inout; A[N] int8 input", "m[0] = min(m[0], A[i] + A[i])"),
+        ("m[1] bool inout; A[N] bool input", "m[0] += A[i]"),
+        ("m[1] int32 inout; A[N] float32 input", "m[0] += A[i]"),
+        ("m[1] float32 inout; A[N] float32 input", "m[0] += A[i]"),
+    ],
+)
+def test_combinations_that_wrap_or_round_keep_their_order(tensors: str, body: str) -> None:
+    scop = program(tensors, ("S", "[i] : 0 <= i < N", "[i]", body))
+    assert check(scop, "{ S[i] -> [-i] }").verdict == "illegal"
+
+
+def test_both_sides_of_a_combination_count() -> None:
+    scop = program(
+        "m[1] int32 inout; A[N] int32 input; B[N] float32 input",
+        ("S", "[i] : 0 <= i < N", "[0, i]", "m[0] += A[i]"),
+        ("R", "[i] : 0 <= i < N", "[1, i]", "m[0] += B[i]"),
+    )
+    assert check(scop, "{ S[i] -> [0, -i]; R[i] -> [1, i] }")
+    assert check(scop, "{ S[i] -> [1, i]; R[i] -> [0, i] }").verdict == "illegal"
+    assert check(scop, "{ S[i] -> [i, 1]; R[i] -> [i, 0] }").verdict == "illegal"
+
+
+def test_a_spent_budget_is_told_apart() -> None:
+    verdict = check(STEP, "{ S[i] -> [i] }", max_operations=1)
+    assert (verdict.verdict, verdict.spent) == ("unknown", True)
+
+
+def test_marks_of_coincidence_in_a_tree_are_not_believed_and_not_blamed() -> None:
+    tree = """
+domain: "[N] -> { S[i] : 0 <= i < N }"
+child:
+  schedule: "[N] -> [{ S[i] -> [i] }]"
+  coincident: [1]
+"""
+    recurrence = program("A[N + 1] float32 inout", ("S", "[i] : 0 <= i < N", "[i]", "A[i + 1] = A[i]"))
+    assert check(recurrence, tree)

@@ -191,3 +191,14 @@ def test_a_user_s_own_order_is_judged_and_taken(tmp_path: Path) -> None:
         compute_schedule(scop, "@nowhere.yaml")
     compiled = compile_scop(scop, at={"N": 9}, passes=f"reschedule{{algorithm=@{path}}},fix-sizes,deps,schedule")
     assert compiled.schedule is not None
+
+
+def test_an_illegal_order_of_isl_s_would_not_get_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    scop = program("A[N + 1] float32 inout", ("S", "[i] : 0 <= i < N", "[i]", "A[i + 1] = A[i]"))
+    sound = compute_schedule(scop, "original").tree
+    backwards = sound.replace("S[i] -> [(i)", "S[i] -> [(-i)")
+    assert backwards != sound
+    monkeypatch.setattr(_schedulers, "compute_tree", lambda *_args, **_options: backwards)
+    found = compute_schedule(scop, "isl")
+    assert (found.rung, found.verdict.verdict) == ("original", "legal")
+    assert "the order that was found is illegal" in found.remarks[-1].message

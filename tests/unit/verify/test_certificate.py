@@ -17,6 +17,7 @@ from polyopt.bench import SUITES
 from polyopt.schedule import compute_schedule, original_tree, transform
 from polyopt.verify import certificate as checker
 from polyopt.verify import certify, is_certificate_for
+from polyopt.verify._certify import unjudged
 from tests.case_files import CASES, read_case
 from tests.unit.schedule._scops import program
 from tests.unit.schedule.test_changing_trees import overlapped, stencil
@@ -343,3 +344,81 @@ def test_huge_numbers_and_endless_work_are_refused(tiled: str) -> None:
     name = next(k for k in document["proofs"] if k.startswith("pair"))
     document["proofs"][name] = [["split", [["t", 1]], 0]] * 20_000
     assert not accepted(json.dumps(document))
+
+
+# -- the checker's own arithmetic -----------------------------------------------------------------------------------
+X, MINUS_X = {"x": 1}, {"x": -1}
+
+
+def system(*rows: dict[str, int]) -> checker.System:
+    """A system about x with these rows, each at least 0."""
+    document = json.loads(certify(STENCIL, TILED).text)
+    made = checker.System(checker.Program(document))
+    made.rows = [(row, False) for row in rows]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("rows", "steps"),
+    [
+        ([X, {"x": 1, "": -5}], [["farkas", [[0, -1], [1, 1]]]]),  # x >= 0 and x >= 5: no contradiction
+        ([X, MINUS_X], [["farkas", [[0, 1], [1, 1]]]]),  # 0 is none either
+        ([{"x": 3, "": -2}, {"x": -1}], [["cut", [[0, 1]], 2], ["farkas", [[1, 1], [2, 1]]]]),
+        ([{"x": 3, "": -4}, {"x": -1, "": 1}], [["cut", [[0, 1]], 3], ["farkas", [[1, 1], [2, 2]]]]),
+        ([X, MINUS_X], [["split", [["x", 1]], 0], ["farkas", [[0, 1], [2, 1]]], ["farkas", [[1, 1], [2, 1]]]]),
+        ([X, MINUS_X], [["split", [["x", 1]], 0], ["farkas", [[1, 1], [2, 1]]], ["farkas", [[0, 1], [2, 1]]]]),
+        ([X], []),
+        ([X], [["split", [["x", 1]], 3]]),
+        ([X], [["or", 0]]),
+    ],
+)
+def test_what_has_a_solution_is_not_refuted(rows: list[dict[str, int]], steps: list[Any]) -> None:
+    with pytest.raises((ValueError, LookupError)):
+        system(*rows).prove(steps)
+
+
+@pytest.mark.parametrize(
+    ("rows", "steps"),
+    [
+        ([X, {"x": -1, "": -1}], [["farkas", [[0, 1], [1, 1]]]]),
+        ([{"x": 2, "": -1}, {"x": -2, "": 1}], [["cut", [[0, 1]], 2], ["farkas", [[1, 1], [2, 2]]]]),
+    ],
+)
+def test_what_has_none_is_refuted(rows: list[dict[str, int]], steps: list[Any]) -> None:
+    system(*rows).prove(steps)
+
+
+def test_a_pair_that_only_an_axiom_excuses_must_say_so() -> None:
+    scop = program("A[N] int32 input; s[1] int32 inout", ("S", "[i] : 0 <= i < N", "[i]", "s[0] += A[i]"))
+    document = json.loads(certify(scop, "{ S[i] -> [-i] }").text)
+    name = next(k for k in document["proofs"] if k.startswith("pair"))
+    assert document["proofs"][name] == [["axiom", ""]]
+    del document["proofs"][name]
+    assert not accepted(json.dumps(document))
+
+
+def test_what_is_illegal_in_a_set_node_or_in_one_part_of_a_domain_is_not_certified() -> None:
+    two = program(
+        "A[N] float32 inout; B[N] float32 inout",
+        ("S", "[i] : 0 <= i < N", "[0, i]", "A[i] = B[i]"),
+        ("T", "[i] : 0 <= i < N", "[1, i]", "B[i] = A[i]*2.0"),
+    )
+    tree = """
+domain: "[N] -> { S[i] : 0 <= i < N; T[i] : 0 <= i < N }"
+child:
+  set:
+  - filter: "[N] -> { S[i] }"
+    child: { schedule: "[N] -> [{ S[i] -> [i] }]" }
+  - filter: "[N] -> { T[i] }"
+    child: { schedule: "[N] -> [{ T[i] -> [i] }]" }
+"""
+    assert certify(two, tree.replace("set:", "sequence:"))
+    assert not accepted(unjudged(two, tree))
+    parts = program(
+        "A[20] float32 inout", ("S", "[i] : 0 <= i < 19 and (i < 3 or i > 5)", "[i]", "A[i + 1] = A[i]"), params=""
+    )
+    for schedule in (
+        "{ S[i] -> [i] : i < 3; S[i] -> [-i] : i > 5 }",
+        "{ S[i] -> [-i - 99] : i < 3; S[i] -> [i] : i > 5 }",
+    ):
+        assert not accepted(unjudged(parts, schedule))

@@ -158,7 +158,8 @@ def test_strip_mine_keeps_the_order(size: int) -> None:
 @pytest.mark.parametrize("factor", [1, 2, 3, 4])
 def test_unroll_keeps_the_order(factor: int) -> None:
     holds(STENCIL, unroll(STENCIL, original_tree(STENCIL), "i", factor))
-    holds(STENCIL, unroll(STENCIL, original_tree(STENCIL), "t", factor))
+    outer = holds(STENCIL, unroll(STENCIL, original_tree(STENCIL), "t", factor))
+    assert [n for names in loops(outer) for n in names] == ["t_o", *["i"] * factor]
     holds(TRIANGLE, unroll(TRIANGLE, original_tree(TRIANGLE), "j", factor))
 
 
@@ -212,6 +213,7 @@ def test_vectorise_runs_each_statement_for_all_lanes() -> None:
     )
     tree = vectorise(kept, original_tree(kept), "i", 4)
     assert outline(holds(kept, tree)).count("vector loop i") == 2
+    assert "loop i_o: S: floor((i)/4); T: floor((i)/4)" in outline(tree)
     refused(lambda: parallel(kept, original_tree(kept), "i"))
 
 
@@ -225,6 +227,8 @@ def test_diamond(size: int) -> None:
     tree = holds(STENCIL, diamond(STENCIL, original_tree(STENCIL), "t", "i", size))
     assert loops(tree) == [("t_w", "i_o"), ("t", "i")]
     assert "parallel loop i_o" in outline(tree)
+    wave = dict(next(b for _, b in bands(tree)).members[0].exprs)["S"]
+    assert wave.evaluate({"t": 5, "i": 3, "N": 9}) == (5 + 3) // size + (5 - 3) // size
 
 
 def test_diamond_finds_the_slope() -> None:

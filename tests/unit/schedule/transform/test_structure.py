@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from polyopt.errors import InputError, LegalityError, PluginError, TileSizeError, UnsupportedError
-from polyopt.schedule import bands, original_tree, outline
+from polyopt.schedule import ScheduleTree, bands, original_tree, outline
 from polyopt.schedule.transform import (
     auto,
     contract,
@@ -111,7 +111,11 @@ def test_index_set_split() -> None:
 
 @pytest.mark.parametrize("at", [0, 1, 3, 100, "N"])
 def test_split_a_loop(at: int | str) -> None:
-    holds(STENCIL, split_loop(STENCIL, original_tree(STENCIL), "i", at))
+    tree = holds(STENCIL, split_loop(STENCIL, original_tree(STENCIL), "i", at))
+    if at == 3:
+        first, second = tree.root.child.children  # type: ignore[union-attr]
+        assert {i for _, i in first.instances[0].points({"N": 9})} == {1, 2}
+        assert {i for _, i in second.instances[0].points({"N": 9})} == {3, 4, 5, 6, 7}
     holds(TRIANGLE, split_loop(TRIANGLE, original_tree(TRIANGLE), "i", at))
 
 
@@ -121,8 +125,17 @@ def test_peel(first: int, last: int) -> None:
     tree = holds(TRIANGLE, peel(TRIANGLE, original_tree(TRIANGLE), "j", first=first, last=last))
     if (first, last) == (0, 1):  # the last j depends on i
         assert outline(tree).count("loop j") == 2
+    if (first, last) == (2, 3):
+        parts = [f.instances[0].points({"N": 9}) for f in _nest_of_j(tree).children]
+        assert [sum(1 for i, _ in part if i == 8) for part in parts] == [2, 3, 3]
+        assert [sum(1 for i, _ in part if i == 3) for part in parts] == [2, 0, 1]
     with pytest.raises(TileSizeError, match="at least 0"):
         peel(STENCIL, original_tree(STENCIL), "i", first=-1)
+
+
+def _nest_of_j(tree: ScheduleTree) -> Any:
+    """The sequence in place of the loop j of TRIANGLE."""
+    return tree.root.child.children[0].child  # type: ignore[union-attr]
 
 
 def test_peel_a_tile_loop() -> None:
@@ -249,6 +262,17 @@ def test_expand_a_sum_by_its_outer_loop_only() -> None:
         expand(scop, "s", {"Z": ["i"]})
     with pytest.raises(InputError, match="S has no iterator 'k'"):
         expand(scop, "s", {"Z": ["i"], "S": ["k"]})
+
+
+def test_expand_begins_at_the_first_iteration() -> None:
+    scop = program(
+        "A[N] float32 input; T[1] float32 temp; B[N] float32 inout",
+        ("S", "[i] : 3 <= i < N", "[i, 0]", "T[0] = A[i]*2.0"),
+        ("R", "[i] : 3 <= i < N", "[i, 1]", "B[i] = T[0] + 1.0"),
+    )
+    private = expand(scop, "T", {"S": ["i"]})
+    assert private.tensor("T").sizes({"N": 9}) == (1, 6)
+    same_values(scop, private)
 
 
 def test_expand_reads_the_write_of_an_earlier_iteration() -> None:
