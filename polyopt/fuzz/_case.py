@@ -90,7 +90,10 @@ def read_case(path: Path) -> tuple[Case, Mapping[str, object]]:
     """A case from its file, and the notes.  Raises InputError on anything that `write_case` does not write."""
     try:
         document = yaml.safe_load(path.read_text("utf-8"))
-        scop = read_scop(document.pop("scop"))
+        text = str(document.pop("scop"))
+        if "\n" not in text:
+            raise ValueError("its scop is no program")
+        scop = read_scop(text)
         sizes, run_sizes = document.pop("sizes"), document.pop("run_sizes")
         texts = document.pop("vectors")
         vectors = {s.name: read_vector(texts[s.name], s.iterators, scop.params) for s in scop.statements}

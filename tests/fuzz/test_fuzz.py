@@ -97,7 +97,7 @@ def test_cases_come_back_from_their_files(tmp_path: Path) -> None:
         assert read_case(tmp_path / path.name)[0] == case
 
 
-@pytest.mark.parametrize("text", ["", "[]", "scop: 3", "scop: |\n  scop: x\n", "{"])
+@pytest.mark.parametrize("text", ["", "[]", "scop: 3", "scop: heat", "scop: |\n  scop: x\n", "{"])
 def test_other_files_are_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "case.yaml"
     path.write_text(text)
