@@ -57,7 +57,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     *_in(
         "polyopt/sets/_vectors.py",
-        ("last run instead of first", "order.isl.lexmin()", "order.isl.lexmax()"),
+        ("last run instead of first", "isl.Map.lex_lt(order", "isl.Map.lex_gt(order"),
         ("repeats are not seen", "Map(again.intersect(isl", "Map(again.subtract(isl"),
         ("extension at iterations that never run", "Map(order.isl.intersect_range(allowed))", "order"),
         ("constants at the wrong place", "result.insert_dims(_OUT, position, 1)", "result.insert_dims(_OUT, 0, 1)"),

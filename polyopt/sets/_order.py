@@ -10,6 +10,7 @@ import islpy as isl
 from polyopt.errors import InputError
 from polyopt.sets._map import Map
 from polyopt.sets._set import Set
+from polyopt.sets._smallest import smallest_point
 
 __all__ = [
     "PairPoint",
@@ -154,14 +155,13 @@ def _params_in_front(flat: isl.Set, params: Sequence[str]) -> isl.Set:
 def _lexmin(part: isl.BasicSet) -> list[int] | None:
     if part.is_empty():
         return None
-    try:
-        point = isl.Set.from_basic_set(part).lexmin().sample_point()
-    except isl.Error as error:
+    point = smallest_point(isl.Set.from_basic_set(part))
+    if point is None:
         raise InputError(
             "there is no smallest violation: a size or an iterator is unbounded below",
             help="bound the sizes in the context and the iterators in the domain",
-        ) from error
-    return [int(point.get_coordinate_val(_SET, k).to_python()) for k in range(part.dim(_SET))]
+        )
+    return point
 
 
 def _split(point: list[int], cuts: list[int]) -> PairPoint:

@@ -18,6 +18,7 @@ from polyopt.sets._convert import (
     pw_aff_to_affine,
     rename_dims,
 )
+from polyopt.sets._smallest import smallest_point
 from polyopt.sets.affine import Affine, Constraint, affine, maximum, minimum
 
 __all__ = ["Set"]
@@ -152,14 +153,10 @@ class Set:
                 moved = moved.move_dims(_SET, k, _PARAM, position, 1)
         if moved.is_empty():
             return None
-        try:
-            point = moved.lexmin().sample_point()
-        except isl.Error as error:
-            raise InputError(
-                f"{self.name or 'the set'} has no smallest point (unbounded below)", help="bound it below"
-            ) from error
-        names = [*sizes_first, *self.dims]
-        return {n: int(point.get_coordinate_val(_SET, k).to_python()) for k, n in enumerate(names)}
+        point = smallest_point(moved)
+        if point is None:
+            raise InputError(f"{self.name or 'the set'} has no smallest point (unbounded below)", help="bound it below")
+        return dict(zip([*sizes_first, *self.dims], point, strict=True))
 
     def points(self, sizes: Mapping[str, int] | None = None) -> list[tuple[int, ...]]:
         """Every point at the given parameter sizes, in lexicographic order.  The set must be bounded there."""

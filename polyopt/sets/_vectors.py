@@ -60,7 +60,8 @@ def restrict_vectors(order: Map, others: Sequence[Map]) -> Map:
 
 def first_vectors(order: Map) -> Map:
     """Each instance's lexicographically first vector."""
-    return Map(order.isl.lexmin())
+    later = isl.Map.lex_lt(order.isl.get_space().range())
+    return Map(order.isl.subtract(order.isl.apply_range(later)))
 
 
 def repeated(order: Map) -> Map:
