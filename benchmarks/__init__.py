@@ -1,0 +1,1 @@
+"""Goals of speed and memory, measured: each module is a command of its own."""
