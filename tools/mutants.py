@@ -350,7 +350,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "need(all(m >= 0 or rows[k][1] for k, m in first)",
             "need(all(True or rows[k][1] for k, m in first)",
         ),
-        ("zero is a contradiction", 'total.get("", 0) < 0', 'total.get("", 0) <= 0'),
+        ("variables left in a contradiction", "< 0 and len(total) == 1", "< 0"),
         (
             "a cut rounds up",
             "{v: c // rest[0] for v, c in total.items()}",

@@ -192,3 +192,27 @@ child:
     assert check(stencil(), first + below + second + below).verdict == "legal"
     late = below.replace('          - filter: "[N] -> { f[j] }"\n', "") + '          - filter: "[N] -> { f[j] }"\n'
     assert check(stencil(), first + late + second + late).verdict == "illegal"
+
+
+def test_an_extension_below_a_sequence_below_a_band() -> None:
+    tree = """
+domain: "[N] -> { g[i] : 0 <= i < N }"
+child:
+  schedule: "[N] -> [{ g[i] -> [floor(i/8)] }]"
+  child:
+    sequence:
+    - filter: "[N] -> { g[i] : (i mod 8) < 4 }"
+    - filter: "[N] -> { g[i] : (i mod 8) >= 4 }"
+"""
+    below = """
+      child:
+        schedule: "[N] -> [{ g[i] -> [floor(i/4)] }]"
+        child:
+          extension: "[N] -> { [t, u] -> f[j] : 4u <= j <= 4u + 4 and 0 <= j <= N }"
+          child:
+            sequence:
+            - filter: "[N] -> { f[j] }"
+            - filter: "[N] -> { g[i] }"
+"""
+    first, second = tree.rstrip().rsplit("\n", 1)
+    assert check(stencil(), first + below + second + below).verdict == "legal"

@@ -363,6 +363,7 @@ def system(*rows: dict[str, int]) -> checker.System:
     [
         ([X, {"x": 1, "": -5}], [["farkas", [[0, -1], [1, 1]]]]),  # x >= 0 and x >= 5: no contradiction
         ([X, MINUS_X], [["farkas", [[0, 1], [1, 1]]]]),  # 0 is none either
+        ([{"x": 1, "": -1}], [["farkas", [[0, 1]]]]),  # x - 1 is none
         ([{"x": 3, "": -2}, {"x": -1}], [["cut", [[0, 1]], 2], ["farkas", [[1, 1], [2, 1]]]]),
         ([{"x": 3, "": -4}, {"x": -1, "": 1}], [["cut", [[0, 1]], 3], ["farkas", [[1, 1], [2, 2]]]]),
         ([X, MINUS_X], [["split", [["x", 1]], 0], ["farkas", [[0, 1], [2, 1]]], ["farkas", [[1, 1], [2, 1]]]]),
