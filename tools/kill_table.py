@@ -1,7 +1,8 @@
 """Seeded faults against the tests: which of them does the suite notice?  `python -m tools.kill_table [PART ...]`.
 
 Each mutant of `tools.mutants` is planted in a copy of the sources, laid out as installed, and the tests of the judge,
-the transformations and the certificates run there until one fails.  Exit status 0 when every mutant is killed.
+the transformations and the certificates run there until one fails.  Exit status 0 when every mutant is killed, 2 when
+the tests fail without any.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def copy_sources(to: Path) -> Path:
     shutil.copytree(ROOT / "polyopt", to / "polyopt", ignore=ignored)
     for name in MAPPED:
         shutil.copytree(ROOT / name, to / "polyopt" / name, ignore=ignored)
-    for name in (*BESIDE, "examples"):
+    for name in (*BESIDE, "examples", "benchmarks"):
         shutil.copytree(ROOT / name, to / name, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", to)
     return to
@@ -105,6 +106,10 @@ def main(parts: Sequence[str]) -> int:
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory() as folder:
         tree = copy_sources(Path(folder) / "tree")
+        fate, by = _run(tree, TESTS)
+        if fate != SURVIVED:
+            print(f"the tests fail without any fault: {by}", file=sys.stderr)
+            return 2
         for mutant in track(chosen, "seeded faults", console=Console(stderr=True), transient=True):
             outcomes.append(try_mutant(mutant, tree))
             o = outcomes[-1]

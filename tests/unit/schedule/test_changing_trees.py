@@ -208,7 +208,7 @@ child:
       child:
         schedule: "[N] -> [{ g[i] -> [floor(i/4)] }]"
         child:
-          extension: "[N] -> { [t, u] -> f[j] : 4u <= j <= 4u + 4 and 0 <= j <= N }"
+          extension: "[N] -> { [t, u] -> f[j] : 2t <= u <= 2t + 1 and 4u <= j <= 4u + 4 and 0 <= j <= N }"
           child:
             sequence:
             - filter: "[N] -> { f[j] }"
