@@ -24,7 +24,7 @@ from polyopt.ir import (
 )
 from polyopt.sets import Affine
 
-__all__ = ["Answer", "Instances", "enumerate_verdict", "instances_at"]
+__all__ = ["Answer", "Instances", "enumerate_verdict", "instances_at", "is_whole"]
 
 Cell = tuple[int, ...]
 Point = tuple[int, ...]
@@ -162,7 +162,7 @@ def _may_swap(scop: Scop, u: _Use, w: _Use) -> bool:
         return u.combine in ("min", "max") or scop.reassociate
     if u.combine in ("min", "max"):
         return all(_fits(v, _span(dtype), scop) for v in values)
-    return dtype != "bool" and all(_is_whole(v, scop) for v in values)
+    return dtype != "bool" and all(is_whole(v, scop) for v in values)
 
 
 def _span(dtype: str) -> tuple[int, int]:
@@ -186,7 +186,7 @@ def _fits(value: Expr, span: tuple[int, int], scop: Scop) -> bool:
     return False
 
 
-def _is_whole(value: Expr, scop: Scop) -> bool:
+def is_whole(value: Expr, scop: Scop) -> bool:
     """Whether the value surely is an integer, computed without rounding."""
     if isinstance(value, Const):
         return isinstance(value.value, int)
@@ -195,5 +195,5 @@ def _is_whole(value: Expr, scop: Scop) -> bool:
     if isinstance(value, Apply):
         args = value.args[1:] if value.op == "select" else value.args
         known = ("+", "-", "*", "neg", "abs", "min", "max", "select", "floor")
-        return value.op in known and all(_is_whole(a, scop) for a in args)
+        return value.op in known and all(is_whole(a, scop) for a in args)
     return isinstance(value, Index)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from polyopt.fuzz._enumerate import BITS, instances_at
+from polyopt.fuzz._enumerate import BITS, instances_at, is_whole
 from polyopt.ir import Access, Apply, Const, Expr, Index, Read, Scop
 from polyopt.sets import Affine
 
@@ -71,6 +71,8 @@ def _step(scop: Scop, position: int, env: Mapping[str, int], memory: Memory) -> 
     value = _value(body.value, env, memory)
     if body.combine is not None:
         value = OPERATORS[body.combine](memory[body.target.tensor][cell], value)
+        if abs(value) > LARGEST_EXACT and not is_whole(body.value, scop):
+            raise InexactError(f"{value} by a float")
     memory[body.target.tensor][cell] = _stored(value, scop.tensor(body.target.tensor).dtype)
 
 
