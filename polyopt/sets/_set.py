@@ -112,7 +112,7 @@ class Set:
 
     def basic(self) -> list[list[Constraint]]:
         """The set as a union of conjunctions, in an order of their own: isl's depends on what it did before."""
-        return _sorted_rows(self.isl.coalesce().compute_divs().get_basic_sets())
+        return _sorted_rows(self.isl.coalesce().compute_divs().detect_equalities().get_basic_sets())
 
     def disjoint_basic(self) -> list[list[Constraint]]:
         """The set as a union of conjunctions that share no point."""
